@@ -1,0 +1,48 @@
+"""windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
+
+from windrow import aggregates, errors, windows
+from windrow.aggregates import (
+    Aggregate,
+    ArgMax,
+    Concat,
+    Count,
+    First,
+    GeometricMean,
+    Last,
+    Max,
+    MaxCount,
+    Mean,
+    Min,
+    Several,
+    StdDev,
+    Sum,
+    Variance,
+)
+from windrow.slides import rows, time
+from windrow.sliding import Sliding
+from windrow.version import __version__
+
+__all__ = [
+    "Aggregate",
+    "ArgMax",
+    "Concat",
+    "Count",
+    "First",
+    "GeometricMean",
+    "Last",
+    "Max",
+    "MaxCount",
+    "Mean",
+    "Min",
+    "Several",
+    "Sliding",
+    "StdDev",
+    "Sum",
+    "Variance",
+    "__version__",
+    "aggregates",
+    "errors",
+    "rows",
+    "time",
+    "windows",
+]

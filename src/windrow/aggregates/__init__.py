@@ -1,0 +1,57 @@
+"""Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
+
+from windrow.aggregates.base import Aggregate, Partial, as_aggregate, canonical
+from windrow.aggregates.concat import Concat
+from windrow.aggregates.count import Count
+from windrow.aggregates.ends import First, Last
+from windrow.aggregates.extremes import ArgMax, Max, MaxCount, Min
+from windrow.aggregates.geometric_mean import GeometricMean
+from windrow.aggregates.moments import StdDev, Variance
+from windrow.aggregates.schema import EMPTY, Field, Schema
+from windrow.aggregates.several import Several
+from windrow.aggregates.total import Mean, Sum
+
+REGISTRY: dict[str, type[Aggregate]] = {
+    kind.__name__: kind
+    for kind in (
+        Count,
+        Sum,
+        Mean,
+        Variance,
+        StdDev,
+        Min,
+        Max,
+        MaxCount,
+        ArgMax,
+        First,
+        Last,
+        GeometricMean,
+        Concat,
+    )
+}
+"""Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
+
+__all__ = [
+    "EMPTY",
+    "REGISTRY",
+    "Aggregate",
+    "ArgMax",
+    "Concat",
+    "Count",
+    "Field",
+    "First",
+    "GeometricMean",
+    "Last",
+    "Max",
+    "MaxCount",
+    "Mean",
+    "Min",
+    "Partial",
+    "Schema",
+    "Several",
+    "StdDev",
+    "Sum",
+    "Variance",
+    "as_aggregate",
+    "canonical",
+]

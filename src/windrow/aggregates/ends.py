@@ -1,0 +1,34 @@
+"""The oldest and the youngest value of the window."""
+
+from typing import Any
+
+from windrow.aggregates.base import Aggregate, canonical
+from windrow.aggregates.schema import Schema
+
+
+class First(Aggregate):
+    """The oldest value that is not missing."""
+
+    selective = True
+    reproducible = True
+    schema = Schema.single("value", "first")
+    lift = staticmethod(canonical)
+
+    @staticmethod
+    def combine(a: Any, _: Any) -> Any:
+        """The older."""
+        return a
+
+
+class Last(Aggregate):
+    """The youngest value that is not missing."""
+
+    selective = True
+    reproducible = True
+    schema = Schema.single("value", "last")
+    lift = staticmethod(canonical)
+
+    @staticmethod
+    def combine(_: Any, b: Any) -> Any:
+        """The younger."""
+        return b

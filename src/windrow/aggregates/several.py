@@ -1,0 +1,93 @@
+"""Several aggregates as one, so that one structure serves many dimensions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from windrow.aggregates.base import Aggregate, Partial, as_aggregate, mapping_value
+from windrow.aggregates.schema import Field, Schema
+from windrow.errors import BadSpecification
+
+Partials = tuple[Partial, ...]
+_NARROW = ("any", "orderable", "number", "positive", "text", "string", "bytes")
+
+
+class Several(Aggregate):
+    """The product of aggregates: each sees its own columns, all answers come at once.
+
+    Where a part names columns, rows are mappings; where none does, every part sees the value.
+    Each promise holds where all parts make it; ``invertible`` does not carry over, since a part may
+    run out of rows that are not missing before the window does.
+
+    >>> import windrow as wr
+    >>> window = wr.windows.DabaLite(wr.Several(wr.Sum("price"), wr.Max("size"), wr.Count()))
+    >>> window.insert({"price": 2.5, "size": 10})
+    >>> window.insert({"price": 1.5, "size": None})
+    >>> window.query()
+    {'price_sum': 4.0, 'size_max': 10, 'count': 2}
+    """
+
+    inputs = ("any",)
+
+    def __init__(self, *aggregates: Any) -> None:
+        super().__init__()
+        if not aggregates:
+            raise BadSpecification("Several needs at least one aggregate")
+        self.parts = parts = tuple(map(as_aggregate, aggregates))
+        self.names = tuple(part.output_name for part in parts)
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise BadSpecification(
+                f"two answers would be called {', '.join(twice)}: rename one with .alias(...)"
+            )
+        self.inputs = (max((k for p in parts for k in p.input_kinds), key=_NARROW.index, default="any"),)
+        self.kind = "holistic" if any(p.kind == "holistic" for p in parts) else "bounded"
+        self.commutative = all(p.commutative for p in parts)
+        self.reproducible = all(p.reproducible for p in parts)
+        self.schema = Schema(
+            tuple(Field(f"p{i}", part.partial_schema) for i, part in enumerate(parts))
+        )
+        self._mergers = tuple(part.merger() for part in parts)
+
+    def options(self) -> dict[str, Any]:
+        """The parts, in order."""
+        return {f"p{i}": part.description() for i, part in enumerate(self.parts)}
+
+    def __repr__(self) -> str:
+        return f"Several({', '.join(map(repr, self.parts))})"
+
+    def lifter(self) -> Callable[[Any], Partial]:
+        """Each part lifts its own columns; missing values are missing for that part only."""
+        lifters = [part.lifter() for part in self.parts]
+        if not any(part.columns for part in self.parts):
+            return lambda value: tuple([lift(value) for lift in lifters])
+        columns = [part.columns for part in self.parts]
+
+        def lift_row(row: Any) -> Partials:
+            values = [
+                row
+                if not names
+                else mapping_value(row, names[0])
+                if len(names) == 1
+                else tuple([mapping_value(row, name) for name in names])
+                for names in columns
+            ]
+            return tuple([lift(value) for lift, value in zip(lifters, values, strict=True)])
+
+        return lift_row
+
+    def combine(self, a: Partials, b: Partials) -> Partials:
+        """Part by part."""
+        return tuple([merge(x, y) for merge, x, y in zip(self._mergers, a, b, strict=True)])
+
+    def lower(self, partial: Partials) -> dict[str, Any]:
+        """Every part's answer under its output name."""
+        return {
+            name: part.answer(p)
+            for name, part, p in zip(self.names, self.parts, partial, strict=True)
+        }
+
+    def answer(self, partial: Partial) -> Any:
+        """An empty window has every part's answer for no rows."""
+        if isinstance(partial, tuple):
+            return self.lower(partial)
+        return {name: part.empty for name, part in zip(self.names, self.parts, strict=True)}

@@ -1,0 +1,80 @@
+"""Which algorithm, and why: a ladder from the special to the general."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from windrow.aggregates import Aggregate
+from windrow.errors import BadSpecification
+from windrow.windows import (
+    ALGORITHMS,
+    DabaLite,
+    MonotoneDeque,
+    SubtractOnEvict,
+    TwoStacksLite,
+    Window,
+)
+
+Latency = Literal["worst_case"] | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm with the reason it was chosen."""
+
+    algorithm: type[Window]
+    reason: str
+
+    def __str__(self) -> str:
+        card = self.algorithm.card
+        return (
+            f"{card.title}: {self.reason}\n"
+            f"  combines: insert {card.insert}; evict {card.evict}; query {card.query}\n"
+            f"  partials kept for n rows: {card.partials}"
+        )
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of the ladder: taken when the algorithm accepts the aggregate and ``when`` holds."""
+
+    algorithm: type[Window]
+    when: Callable[[Latency], bool]
+    reason: str
+
+
+LADDER = (
+    Rung(SubtractOnEvict, lambda latency: True, "the aggregate has an exact inverse"),
+    Rung(
+        MonotoneDeque,
+        lambda latency: latency is None,
+        "the answer is always one of the rows, so only rows that can still win are kept",
+    ),
+    Rung(
+        DabaLite,
+        lambda latency: latency == "worst_case",
+        "every operation must be bounded, and only associativity is promised",
+    ),
+    Rung(
+        TwoStacksLite,
+        lambda latency: True,
+        "only associativity is promised; best throughput, with a rare spike of n combines",
+    ),
+)
+
+
+def choose(aggregate: Aggregate, algorithm: Any = "auto", latency: Latency = None) -> Choice:
+    """The algorithm to use: the forced one, or the first rung that can handle the aggregate."""
+    if latency not in (None, "worst_case"):
+        raise BadSpecification(f'latency= is None or "worst_case", not {latency!r}')
+    if algorithm == "auto":
+        for rung in LADDER:
+            if rung.when(latency) and rung.algorithm.refuses(aggregate) is None:
+                return Choice(rung.algorithm, rung.reason)
+    if isinstance(algorithm, str) and algorithm in ALGORITHMS:
+        algorithm = ALGORITHMS[algorithm]
+    if isinstance(algorithm, type) and issubclass(algorithm, Window):
+        return Choice(algorithm, "asked for by algorithm=")
+    raise BadSpecification(
+        f'algorithm= is "auto", or one of {", ".join(ALGORITHMS)}, not {algorithm!r}'
+    )

@@ -1,0 +1,20 @@
+"""For tests of windrow and of aggregates written with it: laws, oracle, corpus, counting.
+
+``windrow.testing.strategies`` has Hypothesis strategies; it alone needs ``hypothesis``.
+"""
+
+from windrow.testing.corpus import CASES, Case, cases
+from windrow.testing.counting import CombineCounter
+from windrow.testing.laws import check_laws
+from windrow.testing.oracle import Twin, check_against_recalc, rolling
+
+__all__ = [
+    "CASES",
+    "Case",
+    "CombineCounter",
+    "Twin",
+    "cases",
+    "check_against_recalc",
+    "check_laws",
+    "rolling",
+]

@@ -1,0 +1,219 @@
+"""Time is an integer inside, in the unit it came in; durations are elapsed time.
+
+``"1d"`` is 24 hours whatever the zone. A conversion that would lose precision is an error.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from windrow.errors import BadSpecification, BadValue
+
+NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86_400 * 10**9,
+    "w": 7 * 86_400 * 10**9,
+}
+_SPELLINGS = {
+    "ns": "ns nanosecond nanoseconds",
+    "us": "us µs microsecond microseconds",
+    "ms": "ms millisecond milliseconds",
+    "s": "s sec secs second seconds",
+    "m": "m min mins minute minutes",
+    "h": "h hr hrs hour hours",
+    "d": "d day days",
+    "w": "w week weeks",
+}
+_UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
+_PIECE = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*,?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Elapsed time in nanoseconds, with the short form it is shown as."""
+
+    nanoseconds: int
+    label: str
+
+
+def duration(value: Any, what: str) -> Duration | int:
+    """A length of time from ``"90s"``, ``"1 hour"``, ``"1h30m"``, a timedelta, or an integer.
+
+    >>> duration("1 hour", "window")
+    Duration(nanoseconds=3600000000000, label='1h')
+    """
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, bool):
+        raise BadSpecification(f"{what}: {value!r} is not a length of time")
+    if isinstance(value, str):
+        return _parse(value, what)
+    if isinstance(value, timedelta):
+        nanoseconds = value // timedelta(microseconds=1) * 1000
+        return Duration(nanoseconds, _label(nanoseconds))
+    if isinstance(value, np.timedelta64):
+        nanoseconds = _timedelta64(value, what)
+        return Duration(nanoseconds, _label(nanoseconds))
+    if isinstance(value, Integral):
+        return int(value)
+    raise BadSpecification(
+        f'{what}: {value!r} is not a length of time; write "90s", "1 hour", a timedelta, or an '
+        "integer where times are integers"
+    )
+
+
+def _parse(text: str, what: str) -> Duration:
+    nanoseconds, label, position = 0, "", 0
+    stripped = text.strip()
+    while position < len(stripped):
+        piece = _PIECE.match(stripped, position)
+        unit = piece and (_UNITS.get(piece[2]) or _UNITS.get(piece[2].lower()))
+        if not piece or not unit:
+            hint = ""
+            if piece and piece[2].lower().startswith(("mo", "y", "q")):
+                hint = " Months and years have no fixed length: say how many days."
+            raise BadSpecification(
+                f"{what}: cannot read {text!r} as a length of time at {stripped[position:]!r}. "
+                f'Write a number and a unit, as in "90s", "1 hour", "1h30m"; units are '
+                f"{', '.join(NANOSECONDS)} and their full names.{hint}"
+            )
+        nanoseconds += int(piece[1]) * NANOSECONDS[unit]
+        label += f"{int(piece[1])}{unit}"
+        position = piece.end()
+    if not label:
+        raise BadSpecification(f'{what}: empty; write a length of time such as "1h"')
+    return Duration(nanoseconds, label)
+
+
+def _timedelta64(value: np.timedelta64, what: str) -> int:
+    unit, step = np.datetime_data(value.dtype)
+    name = {"D": "d", "W": "w"}.get(unit, unit)
+    if name not in NANOSECONDS or np.isnat(value):
+        raise BadSpecification(f"{what}: {value!r} has no fixed length")
+    return int(value.astype(np.int64)) * step * NANOSECONDS[name]
+
+
+def _label(nanoseconds: int) -> str:
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        if nanoseconds and nanoseconds % NANOSECONDS[unit] == 0:
+            return f"{nanoseconds // NANOSECONDS[unit]}{unit}"
+    return f"{nanoseconds}ns"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How times of one kind become integers and back."""
+
+    kind: str
+    unit: str | None  # None: plain integers
+    to_ticks: Callable[[Any], int]
+    from_ticks: Callable[[int], Any]
+
+    def length(self, length: Duration | int, what: str) -> int:
+        """A duration in ticks."""
+        if self.unit is None:
+            if isinstance(length, Duration):
+                raise BadSpecification(
+                    f"{what}: times are integers, whose unit is not known here, so the length must "
+                    f"be an integer in the same unit, not {length.label!r}"
+                )
+            return length
+        if not isinstance(length, Duration):
+            raise BadSpecification(
+                f'{what}: times are {self.kind}, so the length needs a unit: "{length}s", say, '
+                f"not {length}"
+            )
+        ticks, rest = divmod(length.nanoseconds, NANOSECONDS[self.unit])
+        if rest:
+            raise BadSpecification(
+                f"{what}: {length.label!r} is not a whole number of {self.unit}, the unit of these "
+                "times: convert the times to a finer unit"
+            )
+        return ticks
+
+
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def clock_of(value: Any, unit: str | None = None) -> Clock:
+    """The clock for times like this one; ``unit`` says what a float counts."""
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            return Clock(
+                "datetimes without a zone",
+                "us",
+                lambda v: (v - _EPOCH) // _MICROSECOND,
+                lambda ticks: _EPOCH + ticks * _MICROSECOND,
+            )
+        return Clock(
+            "datetimes with a zone",
+            "us",
+            lambda v: (v - _EPOCH_UTC) // _MICROSECOND,
+            lambda ticks: _EPOCH_UTC + ticks * _MICROSECOND,
+        )
+    if isinstance(value, date):
+        return Clock("dates", "d", _date_ticks, lambda ticks: date.fromordinal(ticks))
+    if isinstance(value, np.datetime64):
+        return _clock_of_datetime64(value)
+    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
+        return Clock("integers", None, int, lambda ticks: ticks)
+    if isinstance(value, (float, np.floating)):
+        return _clock_of_float(unit)
+    raise BadValue(
+        f"{value!r} ({type(value).__name__}) is not a time: use an integer, a datetime, a date, a "
+        "numpy.datetime64, or a float with unit="
+    )
+
+
+def _date_ticks(value: date) -> int:
+    if isinstance(value, datetime):
+        raise BadValue(f"{value!r} is a datetime among dates")
+    return value.toordinal()
+
+
+def _clock_of_datetime64(value: np.datetime64) -> Clock:
+    unit, step = np.datetime_data(value.dtype)
+    name = {"D": "d", "W": "w"}.get(unit, unit)
+    if name not in NANOSECONDS or step != 1:
+        raise BadValue(f"{value!r} is in {step} {unit}, which has no fixed length")
+    return Clock(
+        f"datetime64[{unit}]",
+        name,
+        lambda v: int(v.astype(f"datetime64[{unit}]", casting="safe").astype(np.int64)),
+        lambda ticks: np.datetime64(ticks, unit),  # type: ignore[call-overload]
+    )
+
+
+def _clock_of_float(unit: str | None) -> Clock:
+    if unit is None:
+        raise BadSpecification(
+            'times are floats, so say what they count with unit= ("s", "ms", "us" or "ns"): '
+            "they are kept as whole nanoseconds"
+        )
+    factor = NANOSECONDS.get(_UNITS.get(unit, ""), 0)
+    if not factor:
+        raise BadSpecification(f"unit={unit!r} is not one of {', '.join(NANOSECONDS)}")
+
+    def to_ticks(value: float) -> int:
+        whole = float(value)
+        if whole != whole or whole in (float("inf"), float("-inf")):
+            raise BadValue(f"{value!r} is not a time")
+        numerator, denominator = whole.as_integer_ratio()
+        ticks = (2 * numerator * factor + denominator) // (2 * denominator)
+        if ticks / factor != whole:
+            raise BadValue(f"{value!r} {unit} is not a whole number of nanoseconds")
+        return ticks
+
+    return Clock(f"floats in {unit}", "ns", to_ticks, lambda ticks: ticks / factor)

@@ -1,0 +1,50 @@
+"""Every algorithm with every aggregate it accepts, from the two registries."""
+
+import math
+
+from windrow import Aggregate, Concat, Count, Max, Mean, Several, StdDev, Sum, Variance
+from windrow.aggregates import REGISTRY
+from windrow.windows import ALGORITHMS, Window
+
+
+class GeoMean(Aggregate):
+    """The user's aggregate of the design, as a user writes it."""
+
+    identity = (0.0, 0)
+    commutative = True
+
+    def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (math.log(x), 1)
+
+    def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (a[0] + b[0], a[1] + b[1])
+
+    def lower(p):  # type: ignore[no-untyped-def]  # noqa: N805
+        return math.exp(p[0] / p[1])
+
+
+AGGREGATES: dict[str, Aggregate] = {
+    **{name: kind() for name, kind in REGISTRY.items()},
+    "Variance(ddof=0)": Variance(ddof=0),
+    "StdDev(ddof=0)": StdDev(ddof=0),
+    "Sum(overflow=null)": Sum(overflow="null"),
+    "Sum(nan=missing)": Sum(nan="missing"),
+    "Max(nan=missing)": Max(nan="missing"),
+    "Concat(separator)": Concat(separator=","),
+    "Several": Several(Sum(), Max(), Mean(), Count()),
+}
+
+PAIRS = [
+    (algorithm, aggregate)
+    for algorithm in ALGORITHMS.values()
+    for aggregate in AGGREGATES.values()
+    if algorithm.refuses(aggregate) is None
+]
+
+
+def pair_name(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)
+
+
+def accepted(aggregate: Aggregate) -> list[type[Window]]:
+    return [a for a in ALGORITHMS.values() if a.refuses(aggregate) is None]
