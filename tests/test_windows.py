@@ -1,5 +1,6 @@
 """Every algorithm equals Recalc: on random programs, on the corpus, after errors, through bytes."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -146,13 +147,11 @@ def test_an_operation_that_raises_changes_nothing(
         elif rows:
             window.evict()
             del rows[0]
-        window.query()
     except RuntimeError:
-        pass
+        aggregate.fuse = fuse
+    with contextlib.suppress(RuntimeError):
+        window.query()
     aggregate.fuse = 0
-    # A query that raises changes nothing either; an insert may have happened before it.
-    if len(window) != len(rows):
-        rows = (rows + [5])[: len(window)] if insert else rows[len(rows) - len(window) :]
     window.check_invariants(rows)
     assert window.query() == (sum(rows) if rows else None)
 

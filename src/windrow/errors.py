@@ -34,7 +34,7 @@ class BadBytes(WindrowError, ValueError):
 
 
 class InvariantBroken(WindrowError, AssertionError):
-    """A structure's own invariant does not hold: a bug here, or a combine that is not associative."""
+    """An algorithm's invariant does not hold: a bug, or a combine that is not associative."""
 
 
 class LawBroken(WindrowError, AssertionError):

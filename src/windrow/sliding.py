@@ -95,13 +95,15 @@ class Sliding:
     def insert(self, value: Any, at: Any = None) -> Any:
         """Take a row, slide, and return the current answer."""
         if at is None:
-            if isinstance(self.policy, Time) or self._lateness is not None or self._now is not None:
+            if isinstance(self.policy, Time) or self._lateness is not None or self._clock:
                 raise BadSpecification(
                     "insert() needs the row's time: insert(value, at=...). Only a window of rows "
                     "without lateness= can do without, and then for all rows"
                 )
             self._enter(None, self._lift(value))
             return self.window.query()
+        if self._clock is None and (self._times or self._ahead):
+            raise BadSpecification("rows came without a time before: all with times or all without")
         ticks = self._ticks(at)
         self._check_order(ticks)
         partial = self._lift(value)

@@ -3,6 +3,7 @@
 ``"1d"`` is 24 hours whatever the zone. A conversion that would lose precision is an error.
 """
 
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,11 +165,11 @@ def clock_of(value: Any, unit: str | None = None) -> Clock:
             lambda ticks: _EPOCH_UTC + ticks * _MICROSECOND,
         )
     if isinstance(value, date):
-        return Clock("dates", "d", _date_ticks, lambda ticks: date.fromordinal(ticks))
+        return Clock("dates", "d", _date_ticks, date.fromordinal)
     if isinstance(value, np.datetime64):
         return _clock_of_datetime64(value)
     if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
-        return Clock("integers", None, int, lambda ticks: ticks)
+        return Clock("integers", None, operator.index, lambda ticks: ticks)
     if isinstance(value, (float, np.floating)):
         return _clock_of_float(unit)
     raise BadValue(

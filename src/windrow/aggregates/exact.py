@@ -3,8 +3,8 @@
 A total is **one Python integer**. Its high part is the sum as a multiple of 2**-1074, the smallest
 float: every finite float, and every integer, is such a multiple, so nothing is ever rounded. Its
 low 240 bits are five counters of 48 bits: how many of the rows were floats, NaN, +inf, -inf and
-decimals. Adding two totals adds all six parts at once, and subtracting takes them out again without a trace:
-``+`` is the combine, ``-`` its exact inverse.
+decimals. Adding two totals adds all six parts at once, and subtracting takes them out again without
+a trace: ``+`` is the combine, ``-`` its exact inverse.
 
 A total of squares is the same with multiples of 2**-2148. Decimals use multiples of 10**-76 (the
 finest scale Arrow has) and 10**-152. ``to_float`` rounds, once, to nearest-even; the integer
@@ -131,7 +131,7 @@ def special(total: int) -> float | None:
 
 
 def ratio(numerator: int, denominator: int) -> float:
-    """The float nearest to a ratio of integers; an infinity where it is beyond the largest float."""
+    """The float nearest to a ratio of integers; infinite where it is beyond the largest float."""
     try:
         return numerator / denominator
     except OverflowError:

@@ -39,7 +39,9 @@ class Several(Aggregate):
             raise BadSpecification(
                 f"two answers would be called {', '.join(twice)}: rename one with .alias(...)"
             )
-        self.inputs = (max((k for p in parts for k in p.input_kinds), key=_NARROW.index, default="any"),)
+        self.inputs = (
+            max((k for p in parts for k in p.input_kinds), key=_NARROW.index, default="any"),
+        )
         self.kind = "holistic" if any(p.kind == "holistic" for p in parts) else "bounded"
         self.commutative = all(p.commutative for p in parts)
         self.reproducible = all(p.reproducible for p in parts)

@@ -79,11 +79,11 @@ def check_against_recalc(
     """
     twin = Twin(algorithm, aggregate)
     for name, *arguments in program:
-        if name == "evict" and not len(twin.oracle):
-            continue
+        held = len(twin.oracle)
         if name == "bulk_evict":
-            arguments = [min(arguments[0], len(twin.oracle))]
-        getattr(twin, name)(*arguments)
+            twin.bulk_evict(min(arguments[0], held))
+        elif name != "evict" or held:
+            getattr(twin, name)(*arguments)
         twin.compare()
 
 

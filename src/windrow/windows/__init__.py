@@ -27,4 +27,17 @@ ALGORITHMS: dict[str, type[Window]] = {
 }
 """Every algorithm. Tests, benchmarks, the planner and the docs all read this."""
 
-__all__ = ["ALGORITHMS", "Card", "Window", *ALGORITHMS]
+__all__ = [
+    "ALGORITHMS",
+    "Card",
+    "Daba",
+    "DabaLite",
+    "FlatFat",
+    "FlatFit",
+    "MonotoneDeque",
+    "Recalc",
+    "SubtractOnEvict",
+    "TwoStacks",
+    "TwoStacksLite",
+    "Window",
+]

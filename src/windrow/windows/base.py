@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any, ClassVar, Final, Self
 
 from windrow.aggregates import EMPTY, Aggregate, Partial, as_aggregate
-from windrow.aggregates.codec import Reader, count_bytes
+from windrow.aggregates.codec import count_bytes
 from windrow.aggregates.schema import frame, unframe
 from windrow.errors import (
     BadBytes,

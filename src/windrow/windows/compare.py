@@ -20,7 +20,7 @@ def equal(a: Any, b: Any) -> bool:
     if a is EMPTY or b is EMPTY or type(a) is not type(b):
         return False
     if isinstance(a, float):
-        return a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b)
+        return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):

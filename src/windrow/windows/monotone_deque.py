@@ -39,7 +39,9 @@ class MonotoneDeque(Window):
             return None
         return (
             f"{aggregate.name} is not selective: its answer is not one of the rows, so none may be "
-            "dropped. Use " + ("SubtractOnEvict, " if aggregate.invertible else "") + "TwoStacksLite"
+            "dropped. Use "
+            + ("SubtractOnEvict, " if aggregate.invertible else "")
+            + "TwoStacksLite"
             " or DabaLite"
         )
 

@@ -1,0 +1,169 @@
+"""Bytes: what was written is read, anything else is refused and never decoded into an answer."""
+
+import math
+import struct
+import zlib
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windrow as wr
+from tests.pairs import PAIRS, pair_name
+from windrow.aggregates import EMPTY, codec
+from windrow.aggregates.codec import Reader
+from windrow.errors import BadBytes, BadValue
+from windrow.windows import DabaLite, Window
+from windrow.windows.compare import equal
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.decimals(allow_nan=False),
+    st.dates(),
+    st.times(),
+    st.datetimes(),
+    st.datetimes(timezones=st.just(UTC)),
+    st.timedeltas(),
+)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8)
+
+
+@given(VALUES)
+def test_every_value_survives(value: Any) -> None:
+    reader = Reader(codec.encode(value))
+    assert equal(codec.decode(reader), value)
+    assert reader.remaining() == 0
+
+
+def test_numpy_times_survive() -> None:
+    for text, unit in (("2024-01-01T00:00:00.000000001", "ns"), ("2024-01-01", "D")):
+        value = np.datetime64(text, unit)  # type: ignore[call-overload]
+        back = codec.decode(Reader(codec.encode(value)))
+        assert back == value
+        assert back.dtype == value.dtype
+
+
+def test_what_has_no_bytes_says_so() -> None:
+    window = DabaLite(wr.Last())
+    window.insert([1, 2])
+    with pytest.raises(BadValue, match=r"\[1, 2\] is a list, which has no byte form"):
+        window.to_bytes()
+    deep: Any = ()
+    for _ in range(40):
+        deep = (deep,)
+    with pytest.raises(BadValue, match="nested"):
+        codec.encode(deep)
+
+
+def filled(algorithm: type[Window], aggregate: wr.Aggregate) -> Window:
+    window = algorithm(aggregate)
+    kinds = aggregate.input_kinds or ("any",)
+    texts = kinds[-1] in ("text", "string")
+    for i in range(11):
+        value: Any = f"w{i}" if texts else 1.5 * i + 0.1
+        window.insert((f"row {i}", value) if len(kinds) == 2 else value)
+    window.bulk_evict(3)
+    window.query()
+    return window
+
+
+@pytest.mark.parametrize(("algorithm", "aggregate"), PAIRS, ids=pair_name)
+def test_round_trip_and_every_damage_is_found(
+    algorithm: type[Window], aggregate: wr.Aggregate
+) -> None:
+    window = filled(algorithm, aggregate)
+    data = window.to_bytes()
+    again = algorithm.from_bytes(data, aggregate)
+    assert equal(again.query(), window.query())
+    assert again.to_bytes() == data
+    again.evict()
+    window.evict()
+    assert equal(again.query(), window.query())
+    for position in range(0, len(data), max(1, len(data) // 60)):
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << position % 8
+        with pytest.raises(BadBytes):
+            algorithm.from_bytes(bytes(flipped), aggregate)
+    for cut in (0, 3, 21, len(data) // 2, len(data) - 1):
+        with pytest.raises(BadBytes):
+            algorithm.from_bytes(data[:cut], aggregate)
+    with pytest.raises(BadBytes):
+        algorithm.from_bytes(data + b"\0", aggregate)
+
+
+def test_messages() -> None:
+    data = filled(DabaLite, wr.Max()).to_bytes()
+    with pytest.raises(BadBytes, match="not written by windrow"):
+        DabaLite.from_bytes(b"x" * 100, wr.Max())
+    with pytest.raises(BadBytes, match="expected bytes, got str"):
+        DabaLite.from_bytes("x", wr.Max())  # type: ignore[arg-type]
+    newer = bytearray(data)
+    newer[4] = 99
+    with pytest.raises(BadBytes, match="format version 99, this windrow reads version 1"):
+        DabaLite.from_bytes(bytes(newer), wr.Max())
+    damaged = bytearray(data)
+    damaged[-10] ^= 4
+    with pytest.raises(BadBytes, match="checksum"):
+        DabaLite.from_bytes(bytes(damaged), wr.Max())
+    with pytest.raises(BadBytes, match=r"DabaLite\(Min\(\)\).*something else"):
+        DabaLite.from_bytes(data, wr.Min())
+    with pytest.raises(BadBytes, match="another algorithm"):
+        wr.windows.Daba.from_bytes(data, wr.Max())
+    with pytest.raises(BadBytes, match="something else"):
+        DabaLite.from_bytes(filled(DabaLite, wr.Variance()).to_bytes(), wr.Variance(ddof=0))
+
+
+@given(st.binary(max_size=80))
+def test_garbage_behind_a_valid_frame_never_becomes_an_answer(payload: bytes) -> None:
+    """Even with the right header and checksum, only a real window is accepted."""
+    for algorithm in (DabaLite, wr.windows.FlatFat, wr.windows.FlatFit, wr.windows.MonotoneDeque):
+        good = algorithm(wr.Max()).to_bytes()
+        head = good[:14] + struct.pack("<Q", len(payload))
+        data = head + payload
+        data += struct.pack("<I", zlib.crc32(data))
+        try:
+            window = algorithm.from_bytes(data, wr.Max())
+        except BadBytes:
+            continue
+        window.check_invariants()
+
+
+def test_partials_alone() -> None:
+    total = wr.Mean.combine(wr.Mean.lift(0.1), wr.Mean.lift(math.inf))
+    assert wr.Mean().from_bytes(wr.Mean().to_bytes(total)) == total
+    assert wr.Mean().from_bytes(wr.Mean().to_bytes(EMPTY)) is EMPTY
+    with pytest.raises(BadBytes, match="something else"):
+        wr.Sum().from_bytes(wr.Mean().to_bytes(total))
+
+
+def test_an_exact_total_is_small() -> None:
+    """A sum of ordinary floats takes a few bytes more than a float, not 270."""
+    total = wr.Sum.lift(0.1)
+    for i in range(1000):
+        total = wr.Sum.combine(total, wr.Sum.lift(i * 0.7))
+    frame = len(wr.Sum().to_bytes(EMPTY))
+    assert len(wr.Sum().to_bytes(total)) - frame <= 24
+
+
+def test_kinds_of_values_survive_a_reload() -> None:
+    for values in (
+        [Decimal("1.5"), Decimal(2)],
+        [date(2024, 1, 1), date(2024, 1, 2)],
+        [time(1), time(2)],
+        [timedelta(1), timedelta(2)],
+        [datetime(2024, 1, 1), datetime(2024, 1, 2)],
+        [(1, "a"), (1, "b")],
+    ):
+        window = DabaLite(wr.Max())
+        for value in values:
+            window.insert(value)
+        assert DabaLite.from_bytes(window.to_bytes(), wr.Max()).query() == values[-1]
