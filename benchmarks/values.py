@@ -4,9 +4,9 @@
     python -m benchmarks.values --quick    # smaller windows, for a first look
 
 A round is evict + insert + query; its cost is shown in microseconds and as a ratio to append +
-popleft of a bare deque, timed in the same run. Static windows, fill-and-drain and event-time
-windows follow section 7 of the DABA paper. Latency percentiles and the largest number of combines
-in one operation show who spikes. Results go to ``benchmarks/results/``.
+popleft of a bare deque, timed in the same kind of loop in the same run. Static windows,
+fill-and-drain and event-time windows follow section 7 of the DABA paper. Latency percentiles and
+the largest number of combines in one operation show who spikes. Results: ``benchmarks/results/``.
 """
 
 import argparse
@@ -55,15 +55,6 @@ def bare_deque(size: int) -> float:
         for value in VALUES * 20:
             append(value)
             popleft()
-        return len(VALUES) * 20
-
-    return best(run)
-
-
-def loop_overhead() -> float:
-    def run() -> int:
-        for _ in VALUES * 20:
-            pass
         return len(VALUES) * 20
 
     return best(run)
@@ -204,7 +195,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     RESULTS.mkdir(exist_ok=True)
     sizes = [1 << e for e in ((4, 8, 12) if quick else (4, 6, 8, 10, 12, 14, 16, 18, 20))]
-    base = bare_deque(1024) - loop_overhead()
+    base = bare_deque(1024)
     print(f"{platform.machine()}, Python {platform.python_version()}, windrow {wr.__version__}")
     print(f"bare deque, append + popleft: {base * 1e9:.1f} ns")
     experiments = {"static": static, "drain": fill_and_drain, "event": event_time}

@@ -119,7 +119,7 @@ def test_between_flips_are_m_shrinks_then_m_shifts(algorithm: Any, steps: list[b
 
 
 @pytest.mark.parametrize("algorithm", [Daba, DabaLite])
-def test_at_most_four_rows_move_in_any_operation(algorithm: Any) -> None:
+def test_at_most_two_rows_change_their_sublist_in_any_operation(algorithm: Any) -> None:
     """The queues never copy themselves: moves per operation are bounded at every window size."""
     moves = 0
 

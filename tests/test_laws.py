@@ -42,8 +42,11 @@ def test_promises_not_made_are_not_kept() -> None:
                 continue
 
             liar = type(name, (kind,), {flag: True})
-            values = [("a", 1), ("b", 2), ("c", 2)] if name == "ArgMax" else None
-            values = ["a", "b"] if name == "Concat" else values or [1.5, 2.5, 2.5]
+            values: list[Any] = [1.5, 2.5, 2.5]
+            if name == "ArgMax":
+                values = [("a", 1), ("b", 2), ("c", 2)]
+            elif name == "Concat":
+                values = ["a", "b"]
             with pytest.raises(LawBroken, match=f"promises {flag}"):
                 check_laws(liar(), values)
 
@@ -53,7 +56,8 @@ class Average(wr.Aggregate):
 
     identity = 0.0
 
-    def combine(a: float, b: float) -> float:  # noqa: N805
+    @staticmethod
+    def combine(a: float, b: float) -> float:
         return (a + b) / 2
 
 

@@ -32,10 +32,12 @@ def test_subtract_on_evict_refuses_rounded_floats() -> None:
         identity = 0.0
         invertible = True
 
-        def combine(a: float, b: float) -> float:  # noqa: N805
+        @staticmethod
+        def combine(a: float, b: float) -> float:
             return a + b
 
-        def inverse(total: float, oldest: float) -> float:  # noqa: N805
+        @staticmethod
+        def inverse(total: float, oldest: float) -> float:
             return total - oldest
 
     with pytest.raises(Refused, match="rounding errors stay when a row leaves"):

@@ -127,7 +127,7 @@ def test_variance_and_deviation_are_correctly_rounded(values: list[float]) -> No
         below, above = (Fraction(math.nextafter(found, d)) for d in (-math.inf, math.inf))
         # found is nearest: the variance lies between the squares of the two midpoints
         low, high = (Fraction(found) + below) / 2, (Fraction(found) + above) / 2
-        assert max(low, 0) ** 2 <= variance <= high**2
+        assert max(low, Fraction(0)) ** 2 <= variance <= high**2
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30))

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from windrow.errors import BadSpecification
+from windrow.support import WindowKind
 from windrow.times import Duration, duration
 
 Closed = Literal["right", "left", "both", "neither"]
@@ -16,6 +17,7 @@ class Rows:
 
     n: int
     ending: int = 0
+    kind: ClassVar[WindowKind] = "rows"
 
     @property
     def label(self) -> str:
@@ -30,6 +32,7 @@ class Time:
     length: Duration | int
     closed: Closed = "right"
     ending: Duration | int = 0
+    kind: ClassVar[WindowKind] = "time"
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ from windrow.aggregates import Aggregate, Partial, as_aggregate
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, WindrowError
 from windrow.plan import Latency, choose
 from windrow.slides import Rows, Time, WindowSpec, as_window
+from windrow.support import require
 from windrow.times import Clock, Duration, clock_of, duration
 
 
@@ -46,6 +47,7 @@ class Sliding:
     ) -> None:
         self.policy = as_window(window)
         self.aggregate = as_aggregate(aggregate)
+        require("values", self.aggregate.kind, self.policy.kind)
         self.choice = choose(self.aggregate, algorithm, latency)
         self.window = self.choice.algorithm(self.aggregate)
         self._lift = self.aggregate.lifter()

@@ -51,6 +51,7 @@ class Aggregate:
     >>> round(window.query(), 12)
     4.0
 
+    (A strict type checker wants ``@staticmethod`` in front of annotated ones; windrow does not.)
     ``lift`` takes one argument per input column. A function whose first parameter is called
     ``self`` is a method and sees the aggregate's options. ``lower`` may be left out (the partial is
     the answer), and ``lift`` too (the value is the partial).
@@ -187,7 +188,7 @@ class Aggregate:
         It skips missing values and belongs to one window: where the aggregate has a ``family``, it
         refuses a value of another family than the first one's, before anything has changed.
         """
-        lift = getattr(self, "lift", None) or canonical
+        lift: Callable[..., Partial] = getattr(self, "lift", None) or canonical
         width = len(self.input_kinds)
         skip_nan = self.nan == "missing"
         if width == 0:

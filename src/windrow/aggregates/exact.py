@@ -104,7 +104,7 @@ def _decimal_units(x: Decimal) -> int:
             f"decimal {x} is not finite, or has more than {DECIMAL_SCALE} digits on one side "
             "of the point, which no Arrow decimal can hold"
         )
-    units = int("".join(map(str, digits))) * 10 ** (exponent + DECIMAL_SCALE)
+    units: int = int("".join(map(str, digits))) * 10 ** (exponent + DECIMAL_SCALE)
     return -units if sign else units
 
 

@@ -26,14 +26,7 @@ _HEAD: Final = struct.Struct("<4sB1s8sQ")
 
 
 class Empty:
-    """The type of ``EMPTY``."""
-
-    _only: "Empty | None" = None
-
-    def __new__(cls) -> "Empty":
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
+    """The type of ``EMPTY``, which stays itself when copied or pickled."""
 
     def __repr__(self) -> str:
         return "EMPTY"

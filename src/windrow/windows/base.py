@@ -39,7 +39,6 @@ class Card:
     evict: str
     query: str
     partials: str
-    published: str
 
 
 class Window(ABC):

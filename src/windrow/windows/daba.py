@@ -15,8 +15,8 @@ to L and the back to R without touching a row. Then every insert and evict does 
 row of L and one of R are finished) until L and R are empty, and then one *shift*.
 
 Each sublist is a ``collections.deque`` here: a pointer step moves one row between neighbours. A
-deque is a chain of fixed blocks that never copies itself, so at most four rows move in any
-operation, whatever the size of the window.
+deque is a chain of fixed blocks that never copies itself: in any operation one row enters or leaves
+and at most two change their sublist, whatever the size of the window.
 
 Needs: associativity.
 Time: query 1, insert 4, evict 3, worst case; on average insert 2.5, evict 1.5.
@@ -44,7 +44,6 @@ class Daba(Window):
         evict="3, average 1.5",
         query="1",
         partials="2n",
-        published="Tangwongsan et al., VLDB Journal 2021, section 5",
     )
     queue: ClassVar[type[deque[Pair]]] = deque
     __slots__ = ("_A", "_B", "_F", "_L", "_R")

@@ -45,7 +45,6 @@ class DabaLite(Window):
         evict="2, average 1",
         query="1",
         partials="n + 2",
-        published="Tangwongsan et al., VLDB Journal 2021, section 6",
     )
     queue: ClassVar[type[deque[Partial]]] = deque
     __slots__ = ("_A", "_B", "_F", "_L", "_R", "_aggB", "_aggRA")

@@ -30,7 +30,6 @@ class FlatFat(Window):
         evict="O(log n) amortised",
         query="O(log n)",
         partials="at most 4n",
-        published="Tangwongsan et al., VLDB 2015",
     )
     __slots__ = ("_capacity", "_front", "_size", "_tree")
 

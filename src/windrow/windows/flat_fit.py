@@ -33,7 +33,6 @@ class FlatFit(Window):
         evict="0",
         query="n − 1, amortised O(1)",
         partials="n, and n indices",
-        published="Shein et al., SSDBM 2017",
     )
     __slots__ = ("_capacity", "_front", "_next", "_partials", "_size")
 

@@ -28,7 +28,6 @@ class MonotoneDeque(Window):
         evict="0",
         query="0",
         partials="at most n",
-        published="folklore: ascending minima",
     )
     __slots__ = ("_combine", "_evicted", "_inserted", "_rows")
 

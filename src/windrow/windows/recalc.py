@@ -6,6 +6,7 @@ is compared with it.
 Needs: associativity is not even needed, since rows are folded from the left.
 Time: insert and evict apply ⊕ no time, query n − 1 times.
 Space: n partials.
+Published: folklore; section 8.1 of Tangwongsan, Hirzel, Schneider, VLDB Journal 2021.
 """
 
 from collections import deque
@@ -26,7 +27,6 @@ class Recalc(Window):
         evict="0",
         query="n − 1",
         partials="n",
-        published="folklore; the oracle of all tests",
     )
     __slots__ = ("_rows",)
 

@@ -8,6 +8,7 @@ running sum in two words was wrong in 92 % of the later rows.
 Needs: ``invertible``, without ``float64`` fields in the partial.
 Time: insert applies ⊕ once, evict the inverse once, query nothing; worst case.
 Space: n + 1 partials.
+Published: folklore; see Tangwongsan, Hirzel, Schneider, VLDB Journal 2021, section 2.
 """
 
 from collections import deque
@@ -27,7 +28,6 @@ class SubtractOnEvict(Window):
         evict="1 inverse",
         query="0",
         partials="n + 1",
-        published="folklore; discussed in Tangwongsan et al., VLDB Journal 2021, section 2",
     )
     __slots__ = ("_count", "_inverse", "_rows", "_total")
 

@@ -30,7 +30,6 @@ class TwoStacks(Window):
         evict="n, amortised 1",
         query="1",
         partials="2n",
-        published="Tangwongsan et al., VLDB Journal 2021, section 3",
     )
     __slots__ = ("_B", "_F")
 

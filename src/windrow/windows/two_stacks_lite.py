@@ -28,7 +28,6 @@ class TwoStacksLite(Window):
         evict="n, amortised 1",
         query="1",
         partials="n + 1",
-        published="Tangwongsan et al., VLDB Journal 2021, section 4",
     )
     __slots__ = ("_B", "_F", "_aggB")
 

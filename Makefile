@@ -1,0 +1,42 @@
+# Two commands for a newcomer: `make demo` and `make test`. The environment is .venv in the checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test test-slow bench lint docs clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "windrow needs Python 3.11 or newer: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/python examples/first_window.py
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2
+
+test-slow: setup
+	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
+
+lint: setup
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.generate_docs --check
+
+bench: setup
+	$(BIN)/python -m benchmarks.values
+
+docs: setup
+	$(BIN)/python -m tools.generate_docs
+	$(BIN)/python -m pytest -q README.md docs
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

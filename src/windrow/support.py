@@ -1,0 +1,65 @@
+"""What runs where: one table for every kind of aggregate, kind of window and engine.
+
+Engines ask this table before they start; ``docs/support.md`` is printed from it. A pair that is
+not listed as running is refused, with the reason given here.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
+
+from windrow.errors import Refused
+
+AggregateKind = Literal["bounded", "holistic", "sequential"]
+WindowKind = Literal["rows", "time", "bounds", "policy"]
+Engine = Literal["values", "columns", "Spark tables", "Spark streams"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a pair runs on an engine, and how or why not."""
+
+    engine: Engine
+    aggregate: AggregateKind
+    window: WindowKind
+    runs: bool
+    reason: str
+
+
+def support(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> Support:
+    """One cell of the table.
+
+    >>> support("values", "sequential", "time").runs
+    False
+    """
+    runs, reason = _decide(engine, aggregate, window)
+    return Support(engine, aggregate, window, runs, reason)
+
+
+def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    if engine != "values":
+        return False, "this engine is not part of this version"
+    if aggregate == "sequential":
+        return False, "a state that cannot be merged cannot let its oldest rows go"
+    if window == "bounds":
+        return False, "bounds are columns of a table; one value at a time has none"
+    if window == "policy":
+        return False, "slide policies are not part of this version"
+    how = "`Sliding` with any algorithm of `windrow.windows` that accepts the aggregate"
+    if aggregate == "holistic":
+        how += "; time and space per operation grow with the window, as the partial does"
+    return True, how
+
+
+def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:
+    """Raise ``Refused``, with the reason, unless the pair runs on the engine."""
+    cell = support(engine, aggregate, window)
+    if not cell.runs:
+        raise Refused(f"{aggregate} aggregates over {window} windows on {engine}: {cell.reason}")
+
+
+def table() -> list[Support]:
+    """The whole table."""
+    kinds = product(ENGINES, get_args(AggregateKind), get_args(WindowKind))
+    return [support(engine, aggregate, window) for engine, aggregate, window in kinds]
