@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
-from windrow.errors import BadSpecification, BadValue, OutOfOrder
+from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import as_window
 
 Closed = Literal["right", "left", "both", "neither"]
@@ -282,7 +282,7 @@ def test_planner_and_explain() -> None:
         (wr.MaxCount(), "worst_case", "DabaLite"),
         (wr.Several(wr.Sum(), wr.Max()), None, "TwoStacksLite"),
     ):
-        window = wr.Sliding("1h", aggregate, latency=latency)  # type: ignore[arg-type]
+        window = wr.Sliding("1h", aggregate, latency=latency)
         assert type(window.window).__name__ == expected
         assert "combines: insert" in window.explain()
     forced = wr.Sliding("1h", wr.Max(), algorithm=wr.windows.FlatFat)
@@ -298,3 +298,12 @@ def test_a_long_gap_is_evicted_at_once() -> None:
     assert len(window) == 1000
     assert window.insert(0.5, at=10**9) == 0.5
     assert len(window) == 1
+
+
+def test_overflow_names_column_and_row_and_passes() -> None:
+    window = wr.Sliding(wr.rows(2), wr.Sum("clicks"))
+    window.insert(2**63 - 1, at=1)
+    with pytest.raises(SumOverflow, match=r"Sum\('clicks'\)") as caught:
+        window.insert(1, at=2)
+    assert "ends with the row at 2" in caught.value.__notes__[0]
+    assert window.insert(5, at=3) == 6

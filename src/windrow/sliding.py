@@ -103,7 +103,7 @@ class Sliding:
                     "without lateness= can do without, and then for all rows"
                 )
             self._enter(None, self._lift(value))
-            return self.window.query()
+            return self.query()
         if self._clock is None and (self._times or self._ahead):
             raise BadSpecification("rows came without a time before: all with times or all without")
         ticks = self._ticks(at)
@@ -116,7 +116,7 @@ class Sliding:
             self._arrivals += 1
             self._seen = ticks if self._seen is None else max(self._seen, ticks)
             self._release(self._seen - self._delay)
-        return self.window.query()
+        return self.query()
 
     def _check_order(self, ticks: int) -> None:
         if self._lateness is None:
@@ -192,7 +192,7 @@ class Sliding:
             released = self._seen - self._delay - 1
             self._now = released if self._now is None else max(self._now, released)
         self._slide()
-        return self.window.query()
+        return self.query()
 
     def drain(self) -> Any:
         """Release the rows that wait for lateness, and return the answer after the last of them."""
@@ -201,13 +201,18 @@ class Sliding:
             self._enter(ticks, partial)
         if self._seen is not None:
             self._seen += self._delay  # what was drained is answered: nothing may come before it
-        return self.window.query()
+        return self.query()
 
     # --- answers --------------------------------------------------------------------------------
 
     def query(self) -> Any:
-        """The current answer."""
-        return self.window.query()
+        """The current answer; an integer sum that overflows is an error that names the row."""
+        try:
+            return self.window.query()
+        except OverflowError as error:
+            where = "" if self._now is None else f" ends with the row at {self._shown(self._now)}"
+            error.add_note(f"The window of {len(self)} rows{where}; no row was lost.")
+            raise
 
     def __len__(self) -> int:
         return len(self._times)

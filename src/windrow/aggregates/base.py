@@ -36,6 +36,10 @@ def canonical(value: Any) -> Any:
     return value + 0.0 if value == value else _NAN
 
 
+def _same(partial: Partial) -> Any:
+    return partial
+
+
 class Aggregate:
     """Subclass this to write your own aggregate; the functions are plain, without ``self``.
 
@@ -126,6 +130,10 @@ class Aggregate:
                 "self"
             ):
                 setattr(cls, function, staticmethod(body))
+        if not hasattr(cls, "lower"):
+            cls.lower = staticmethod(_same)
+        if not hasattr(cls, "lift"):
+            cls.lift = staticmethod(canonical)
         if "name" not in cls.__dict__:
             cls.name = "".join(
                 f"_{c.lower()}" if c.isupper() and i else c.lower()
@@ -143,8 +151,6 @@ class Aggregate:
         """What each input is, one word per argument of ``lift``."""
         if self.inputs is not None:
             return self.inputs
-        if not hasattr(self, "lift"):
-            return ("any",)
         return ("any",) * len(inspect.signature(self.lift).parameters)
 
     @property
@@ -188,7 +194,7 @@ class Aggregate:
         It skips missing values and belongs to one window: where the aggregate has a ``family``, it
         refuses a value of another family than the first one's, before anything has changed.
         """
-        lift: Callable[..., Partial] = getattr(self, "lift", None) or canonical
+        lift = self.lift
         width = len(self.input_kinds)
         skip_nan = self.nan == "missing"
         if width == 0:
@@ -256,10 +262,7 @@ class Aggregate:
 
     def answer(self, partial: Partial) -> Any:
         """``lower``, with ``empty`` for a window without rows."""
-        if partial is EMPTY:
-            return self.empty
-        lower = getattr(self, "lower", None)
-        return partial if lower is None else lower(partial)
+        return self.empty if partial is EMPTY else self.lower(partial)
 
     def fingerprint(self) -> bytes:
         """Eight bytes that tell whether partials written by another are this one's."""

@@ -4,7 +4,7 @@
 """
 
 from windrow.testing.corpus import CASES, Case, cases
-from windrow.testing.counting import CombineCounter
+from windrow.testing.counting import CombineCounter, CountedWindow
 from windrow.testing.laws import check_laws
 from windrow.testing.oracle import Twin, check_against_recalc, rolling
 
@@ -12,6 +12,7 @@ __all__ = [
     "CASES",
     "Case",
     "CombineCounter",
+    "CountedWindow",
     "Twin",
     "cases",
     "check_against_recalc",

@@ -1,10 +1,11 @@
-"""Count how often an aggregate combines: the papers' currency."""
+"""Count combines and stored partials: the papers' currency."""
 
 import copy
 from collections.abc import Callable
 from typing import Any
 
 from windrow.aggregates import Aggregate
+from windrow.windows import Window
 
 
 class CombineCounter:
@@ -16,7 +17,7 @@ class CombineCounter:
     >>> for x in range(4):
     ...     window.insert(x)
     >>> counter.take()
-    5
+    3
     """
 
     def __init__(self, aggregate: Aggregate) -> None:
@@ -37,3 +38,44 @@ class CombineCounter:
         """How many since the last time."""
         count, self.count = self.count, 0
         return count
+
+
+class CountedWindow:
+    """A window whose operations return how often they combined, and which remembers the most.
+
+    >>> import windrow as wr
+    >>> counted = CountedWindow(wr.windows.DabaLite, wr.Max())
+    >>> [counted.insert(x) for x in range(4)]
+    [0, 1, 0, 2]
+    >>> counted.evict(), counted.query(), counted.answer, counted.most_stored
+    (0, 1, 3, 6)
+    """
+
+    def __init__(self, algorithm: type[Window], aggregate: Aggregate) -> None:
+        self._counter = CombineCounter(aggregate)
+        self.window = algorithm(self._counter.aggregate)
+        self.answer: Any = None
+        self.most_stored = 0
+        self.worst = {"insert": 0, "evict": 0, "query": 0}
+
+    def _done(self, operation: str) -> int:
+        combines = self._counter.take()
+        self.worst[operation] = max(self.worst[operation], combines)
+        return combines
+
+    def insert(self, value: Any) -> int:
+        """Insert; returns the number of combines, as the others do."""
+        self.window.insert(value)
+        self.most_stored = max(self.most_stored, self.window.stored_partials())
+        return self._done("insert")
+
+    def evict(self) -> int:
+        """Evict the oldest row."""
+        self.window.evict()
+        self.most_stored = max(self.most_stored, self.window.stored_partials())
+        return self._done("evict")
+
+    def query(self) -> int:
+        """Query; the answer is in ``answer``."""
+        self.answer = self.window.query()
+        return self._done("query")

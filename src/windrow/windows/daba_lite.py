@@ -47,11 +47,12 @@ class DabaLite(Window):
         partials="n + 2",
     )
     queue: ClassVar[type[deque[Partial]]] = deque
-    __slots__ = ("_A", "_B", "_F", "_L", "_R", "_aggB", "_aggRA")
+    __slots__ = ("_A", "_B", "_F", "_L", "_R", "_aggB", "_aggRA", "_combine")
 
     def clear(self) -> None:
         """Remove every row."""
         self._F, self._L, self._R, self._A, self._B = (self.queue() for _ in range(5))
+        self._combine = self.aggregate.combine
         self._aggRA: Partial = EMPTY
         self._aggB: Partial = EMPTY
         self._answer = STALE
@@ -59,7 +60,10 @@ class DabaLite(Window):
     def push(self, partial: Partial) -> None:
         """Onto the back list; then one step."""
         before = self._aggB
-        self._aggB = self._merge(before, partial)
+        if before is EMPTY or partial is EMPTY:
+            self._aggB = self._merge(before, partial)
+        else:  # as merge does, without its call: 15 % of a round here and below
+            self._aggB = self._combine(before, partial)
         self._B.append(partial)
         try:
             self._fixup()
@@ -86,9 +90,13 @@ class DabaLite(Window):
         """Restore the size invariant; each case computes before it changes anything."""
         L, A = self._L, self._A
         if L:
-            R, merge = self._R, self._merge
-            finished = merge(L[0], self._aggRA)
-            turned = merge(R[-1], A[0])
+            R = self._R
+            left, aggRA, right, rest = L[0], self._aggRA, R[-1], A[0]
+            if left is EMPTY or aggRA is EMPTY or right is EMPTY or rest is EMPTY:
+                finished, turned = self._merge(left, aggRA), self._merge(right, rest)
+            else:
+                combine = self._combine
+                finished, turned = combine(left, aggRA), combine(right, rest)
             L.popleft()
             self._F.append(finished)
             R.pop()
@@ -114,7 +122,12 @@ class DabaLite(Window):
 
     def total(self) -> Partial:
         """The front's aggregate, then aggB."""
-        return self._merge(self._F[0], self._aggB) if self._F else EMPTY
+        if not self._F:
+            return EMPTY
+        front, back = self._F[0], self._aggB
+        if front is EMPTY or back is EMPTY:
+            return self._merge(front, back)
+        return self._combine(front, back)
 
     def __len__(self) -> int:
         return sum(map(len, self._sublists()))
