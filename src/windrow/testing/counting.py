@@ -48,7 +48,7 @@ class CountedWindow:
     >>> [counted.insert(x) for x in range(4)]
     [0, 1, 0, 2]
     >>> counted.evict(), counted.query(), counted.answer, counted.most_stored
-    (0, 1, 3, 6)
+    (2, 0, 3, 6)
     """
 
     def __init__(self, algorithm: type[Window], aggregate: Aggregate) -> None:

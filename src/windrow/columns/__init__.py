@@ -1,0 +1,1 @@
+"""Columns: compiled windows over whole tables. The only package that imports numba."""

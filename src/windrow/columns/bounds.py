@@ -1,0 +1,103 @@
+"""Every window of every row as a half-open range of rows [lo, hi).
+
+Rows are sorted by key, then time, so a key is a run of rows and both ends of its windows only move
+forward: over the whole table ``lo`` and ``hi`` never fall, and no kernel behind this one needs to
+know about keys. Each function fills the rows ``first`` to ``last``, so that threads can share.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def row_bounds(offsets, before, ending, after, first, last, lo, hi):  # type: ignore[no-untyped-def]
+    """The last ``before`` rows up to ``ending`` rows ago, and ``after`` rows more."""
+    if first >= last:
+        return
+    run = np.searchsorted(offsets, first, side="right") - 1
+    start, end = offsets[run], offsets[run + 1]
+    for i in range(first, last):
+        while i >= end:
+            run += 1
+            start, end = offsets[run], offsets[run + 1]
+        high = min(max(i - ending + 1 + after, start), end)
+        lo[i] = min(max(i - ending - before + 1, start), high)
+        hi[i] = high
+
+
+@njit(cache=True, nogil=True)
+def time_bounds(  # type: ignore[no-untyped-def]
+    offsets, time, length, ending, after, with_start, with_end, first, last, lo, hi
+):
+    """Times from t − ending − length to t − ending + after, the ends included or not."""
+    if first >= last:
+        return
+    # Integer times: "after start" is "from start + 1 on", and likewise at the end.
+    low_add = 0 if with_start else 1
+    high_add = 1 if with_end else 0
+    run = np.searchsorted(offsets, first, side="right") - 1
+    end = offsets[run + 1]
+    target = time[first] - ending - length + low_add
+    low = offsets[run] + np.searchsorted(time[offsets[run] : end], target)
+    target = time[first] - ending + after + high_add
+    high = offsets[run] + np.searchsorted(time[offsets[run] : end], target)
+    for i in range(first, last):
+        while i >= end:
+            run += 1
+            low = high = offsets[run]
+            end = offsets[run + 1]
+        t = time[i]
+        from_time = t - ending - length + low_add
+        to_time = t - ending + after + high_add
+        while low < end and time[low] < from_time:
+            low += 1
+        while high < end and time[high] < to_time:
+            high += 1
+        hi[i] = high
+        lo[i] = min(low, high)
+
+
+@njit(cache=True, nogil=True)
+def tick_bounds(  # type: ignore[no-untyped-def]
+    offsets, time, tick_offsets, ticks, length, ending, with_start, with_end, lo, hi
+):
+    """As ``time_bounds``, for ticks that are not rows: ``tick_offsets`` are their runs of keys."""
+    low_add = 0 if with_start else 1
+    high_add = 1 if with_end else 0
+    for run in range(len(offsets) - 1):
+        low = high = offsets[run]
+        end = offsets[run + 1]
+        for i in range(tick_offsets[run], tick_offsets[run + 1]):
+            from_time = ticks[i] - ending - length + low_add
+            to_time = ticks[i] - ending + high_add
+            while low < end and time[low] < from_time:
+                low += 1
+            while high < end and time[high] < to_time:
+                high += 1
+            hi[i] = high
+            lo[i] = min(low, high)
+
+
+@njit(cache=True, nogil=True)
+def column_bounds(offsets, time, low, high, first, last, lo, hi):  # type: ignore[no-untyped-def]
+    """Times from a row's own ``low`` to its own ``high``, both included, found by bisection."""
+    if first >= last:
+        return
+    run = np.searchsorted(offsets, first, side="right") - 1
+    start, end = offsets[run], offsets[run + 1]
+    for i in range(first, last):
+        while i >= end:
+            run += 1
+            start, end = offsets[run], offsets[run + 1]
+        own = time[start:end]
+        hi[i] = start + np.searchsorted(own, high[i], side="right")
+        lo[i] = min(start + np.searchsorted(own, low[i], side="left"), hi[i])
+
+
+@njit(cache=True, nogil=True)
+def is_monotone(lo, hi):  # type: ignore[no-untyped-def]
+    """Whether neither end ever moves back."""
+    for i in range(1, len(lo)):
+        if lo[i] < lo[i - 1] or hi[i] < hi[i - 1]:
+            return False
+    return True
