@@ -1,6 +1,6 @@
 """windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
 
-from windrow import aggregates, errors, windows
+from windrow import aggregates, errors, greedy, shared, windows
 from windrow.aggregates import (
     Aggregate,
     ArgMax,
@@ -18,7 +18,8 @@ from windrow.aggregates import (
     Sum,
     Variance,
 )
-from windrow.slides import rows, time
+from windrow.rolling import Rolling
+from windrow.slides import bounds, rows, time
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
@@ -34,6 +35,7 @@ __all__ = [
     "MaxCount",
     "Mean",
     "Min",
+    "Rolling",
     "Several",
     "Sliding",
     "StdDev",
@@ -41,8 +43,11 @@ __all__ = [
     "Variance",
     "__version__",
     "aggregates",
+    "bounds",
     "errors",
+    "greedy",
     "rows",
+    "shared",
     "time",
     "windows",
 ]

@@ -11,38 +11,45 @@ from windrow.times import Duration, duration
 Closed = Literal["right", "left", "both", "neither"]
 
 
+def _shown(length: Duration | int) -> str:
+    return length.label if isinstance(length, Duration) else str(length)
+
+
 @dataclass(frozen=True)
 class Rows:
     """The last ``n`` rows, ending ``ending`` rows before the current one; made by ``rows()``."""
 
     n: int
     ending: int = 0
+    after: int = 0
     kind: ClassVar[WindowKind] = "rows"
 
     @property
     def label(self) -> str:
         """The window's part in output columns."""
-        return f"{self.n}rows" + (f"_ending_{self.ending}" if self.ending else "")
+        shown = [f"{self.n}rows"]
+        shown += [f"ending_{self.ending}"] if self.ending else []
+        shown += [f"after_{self.after}"] if self.after else []
+        return "_".join(shown)
 
 
 @dataclass(frozen=True)
 class Time:
-    """A stretch of time before the current row; made by ``time()``."""
+    """A stretch of time around the current row; made by ``time()``."""
 
     length: Duration | int
     closed: Closed = "right"
     ending: Duration | int = 0
+    after: Duration | int = 0
     kind: ClassVar[WindowKind] = "time"
 
     @property
     def label(self) -> str:
         """The window's part in output columns."""
-        shown = [self.length.label if isinstance(self.length, Duration) else str(self.length)]
-        if self.ending:
-            end = self.ending.label if isinstance(self.ending, Duration) else str(self.ending)
-            shown.append(f"ending_{end}")
-        if self.closed != "right":
-            shown.append(self.closed)
+        shown = [_shown(self.length)]
+        shown += [f"ending_{_shown(self.ending)}"] if self.ending else []
+        shown += [f"after_{_shown(self.after)}"] if self.after else []
+        shown += [self.closed] if self.closed != "right" else []
         return "_".join(shown)
 
     @property
@@ -56,30 +63,52 @@ class Time:
         return self.closed in ("right", "both")
 
 
-WindowSpec = Rows | Time
+@dataclass(frozen=True)
+class Bounds:
+    """Times from one column to another, both included, of the same key; made by ``bounds()``."""
+
+    low: str
+    high: str
+    kind: ClassVar[WindowKind] = "bounds"
+
+    @property
+    def label(self) -> str:
+        """The window's part in output columns."""
+        return f"{self.low}_to_{self.high}"
 
 
-def rows(n: int, *, ending: int = 0) -> Rows:
-    """The last ``n`` rows, this one included; with ``ending=k``, the n rows that end k rows ago.
+WindowSpec = Rows | Time | Bounds
 
-    >>> rows(100)
-    Rows(n=100, ending=0)
+
+def rows(n: int, *, ending: int = 0, after: int = 0) -> Rows:
+    """The last ``n`` rows, this one included.
+
+    ``ending=k``: the n rows that end k rows ago. ``after=k``: and the k rows that follow (in
+    tables, where they are known).
+
+    >>> rows(100).label, rows(100, ending=5).label
+    ('100rows', '100rows_ending_5')
     """
-    for name, value, least in (("n", n, 1), ("ending", ending, 0)):
+    for name, value, least in (("n", n, 1), ("ending", ending, 0), ("after", after, 0)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
             raise BadSpecification(
                 f"rows(): {name} is a whole number from {least} on, not {value!r}"
                 + ('; for a length of time write time("1h")' if isinstance(value, str) else "")
             )
-    return Rows(int(n), int(ending))
+    if ending and after:
+        raise BadSpecification(
+            "rows(): a window ends before the row (ending) or after it, not both"
+        )
+    return Rows(int(n), int(ending), int(after))
 
 
-def time(length: Any, *, closed: Closed = "right", ending: Any = None) -> Time:
+def time(length: Any, *, closed: Closed = "right", ending: Any = None, after: Any = None) -> Time:
     """The rows with times in (t − length, t], t being the current row's time.
 
     ``closed="left"`` is [t − length, t), ``"both"`` and ``"neither"`` likewise: ``left`` and
     ``neither`` leave out the current row and all with its time. ``ending="10m"`` shifts the whole
-    window back. Integer times take an integer length in the same unit.
+    window back; ``after="5m"`` extends it to t + 5 minutes (in tables, where that is known).
+    Integer times take integer lengths in the same unit.
 
     >>> time("1 hour", ending="10m").label
     '1h_ending_10m'
@@ -89,21 +118,40 @@ def time(length: Any, *, closed: Closed = "right", ending: Any = None) -> Time:
             f"time(): closed is one of {', '.join(get_args(Closed))}, not {closed!r}"
         )
     span = duration(length, "time()")
-    back = duration(0 if ending is None else ending, "time(ending=)")
-    if (span.nanoseconds if isinstance(span, Duration) else span) <= 0:
+    if _amount(span) <= 0:
         raise BadSpecification(f"time(): the length must be positive, not {length!r}")
-    if (back.nanoseconds if isinstance(back, Duration) else back) < 0:
-        raise BadSpecification(f"time(): ending must not be negative, not {ending!r}")
-    if ending is not None and isinstance(span, Duration) != isinstance(back, Duration):
+    shifts = []
+    for name, given in (("ending", ending), ("after", after)):
+        shift = duration(0 if given is None else given, f"time({name}=)")
+        if _amount(shift) < 0:
+            raise BadSpecification(f"time(): {name} must not be negative, not {given!r}")
+        if given is not None and isinstance(span, Duration) != isinstance(shift, Duration):
+            raise BadSpecification(
+                f"time(): length {length!r} and {name} {given!r} must both have a unit, or neither"
+            )
+        shifts.append(shift if _amount(shift) else 0)
+    if shifts[0] and shifts[1]:
         raise BadSpecification(
-            f"time(): length {length!r} and ending {ending!r} must both have a unit, or neither"
+            "time(): a window ends before the row (ending) or after it, not both"
         )
-    return Time(span, closed, back)
+    return Time(span, closed, shifts[0], shifts[1])
+
+
+def bounds(low: str, high: str) -> Bounds:
+    """The rows of the same key with times from column ``low`` to column ``high``, both included."""
+    for column in (low, high):
+        if not isinstance(column, str) or not column:
+            raise BadSpecification(f"bounds() takes the names of two columns, not {column!r}")
+    return Bounds(low, high)
+
+
+def _amount(length: Duration | int) -> int:
+    return length.nanoseconds if isinstance(length, Duration) else length
 
 
 def as_window(candidate: Any) -> WindowSpec:
     """A window, also from its short form: ``"1h"`` is ``time("1h")``."""
-    if isinstance(candidate, Rows | Time):
+    if isinstance(candidate, Rows | Time | Bounds):
         return candidate
     if isinstance(candidate, str):
         return time(candidate)

@@ -5,9 +5,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate
-from windrow.errors import BadSpecification, BadValue, OutOfOrder, WindrowError
+from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
 from windrow.plan import Latency, choose
-from windrow.slides import Rows, Time, WindowSpec, as_window
+from windrow.slides import Bounds, Rows, Time, WindowSpec, as_window
 from windrow.support import require
 from windrow.times import Clock, Duration, clock_of, duration
 
@@ -45,9 +45,15 @@ class Sliding:
         lateness: Any = None,
         unit: str | None = None,
     ) -> None:
-        self.policy = as_window(window)
+        policy = as_window(window)
         self.aggregate = as_aggregate(aggregate)
-        require("values", self.aggregate.kind, self.policy.kind)
+        require("values", self.aggregate.kind, policy.kind)
+        if isinstance(policy, Bounds) or policy.after:
+            raise Refused(
+                f"Sliding answers when a row comes, and {policy.label} looks at later ones: "
+                "use Rolling on a table"
+            )
+        self.policy: Rows | Time = policy
         self.choice = choose(self.aggregate, algorithm, latency)
         self.window = self.choice.algorithm(self.aggregate)
         self._lift = self.aggregate.lifter()

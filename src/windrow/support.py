@@ -38,6 +38,8 @@ def support(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> Sup
 
 
 def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    if engine == "columns":
+        return _on_columns(aggregate, window)
     if engine != "values":
         return False, "this engine is not part of this version"
     if aggregate == "sequential":
@@ -50,6 +52,18 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
     if aggregate == "holistic":
         how += "; time and space per operation grow with the window, as the partial does"
     return True, how
+
+
+def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    if aggregate == "sequential":
+        return False, "no sequential aggregate is part of this version"
+    if window == "policy":
+        return False, "slide policies are not part of this version"
+    if aggregate == "holistic":
+        return True, "`Rolling`, interpreted: time grows with the window, as the partial does"
+    if window == "bounds":
+        return True, "`Rolling`: Two-Stacks where bounds never move back, else base intervals"
+    return True, "`Rolling`: compiled Two-Stacks over ranges of sorted rows"
 
 
 def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:

@@ -1,6 +1,7 @@
 """The built-in aggregates' kernels, as texts for ``template``."""
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from types import ModuleType
 
 from windrow.columns.template import Parts, load, render
@@ -24,10 +25,6 @@ def combine(a, b):
     return a if a {better} b else b
 
 
-@njit(inline="always")
-def lift(x):
-    return x
-
 """,
         inputs=("x",),
         types=("x.dtype",),
@@ -40,54 +37,188 @@ def lift(x):
         merge="p = combine(s0[k], q)",
         emit="out[U(i)] = p",
         empty="out[U(i)] = identity",
-        steady=True,
+        lift="x[U(j)]",
     )
 
 
-# A sum in two words: s, and e, the sum of all rounding errors made on the way; E bounds their
-# absolute sum. s + e is off by at most (rows + 6)·u·E, so where rounding s + e up and down by that
-# gives the same float, that float is the correctly rounded sum. Rows where it does not are noted in
-# `doubtful` and decided by exact arithmetic. NaN, infinities and overflow fail the check by
-# themselves. E of the front is that of all its rows, which saves a stored word and costs little.
-_CERTIFY = """
-big, t = two_sum({s}, {qs})
-e = ({e} + {qe}) + t
-r, d = two_sum(big, e)
-b = (front_E + back_E + abs(t)) * ((rows + 6) * 1.2e-16)
-y = abs(d) + (b + abs(d) * 1e-15)
-"""
+def total() -> Parts:
+    """A sum in two words, for rows on a common grid: correctly rounded without a check per row.
 
-
-def total(final: str) -> Parts:
-    """Sum or Mean of floats, correctly rounded; missing rows hold 0."""
+    s is the running sum and e the sum of all rounding errors made on the way. Where all rows are
+    multiples of G and |e| stays below 2**51·G, every e is exact, so s + e is the true sum, and
+    rounding it once is right. Returns the largest |e|, from which ``columns.sums`` decides.
+    """
     return Parts(
         source=_TWO_SUM,
         inputs=("x",),
         types=("np.float64", "np.float64"),
-        extra="counts, ",
-        outs="out, doubtful, doubts",
+        allocate="most = 0.0",
+        front_start="s = 0.0\ne = 0.0",
+        front_step="s, t = two_sum(s, x[U(j)])\ne += t\nmost = max(most, abs(e))",
+        store="s0[k] = s\ns1[k] = e",
+        back_start="qs = 0.0\nqe = 0.0",
+        back_step="qs, t = two_sum(qs, x[U(j)])\nqe += t\nmost = max(most, abs(qe))",
+        merge="big, t = two_sum(s0[k], qs)",
+        emit="out[U(i)] = big + ((s1[k] + qe) + t)",
+        empty="out[U(i)] = 0.0",
+        result="most",
+    )
+
+
+def checked_total() -> Parts:
+    """A sum in two words, with a proof for every row; rows without one are noted in ``doubtful``.
+
+    E bounds the absolute sum of all rounding errors, so s + e is off by at most (rows + 6)·u·E.
+    Where moving s + e up and down by that rounds to the same float, that float is the correctly
+    rounded sum. NaN, infinities and overflow fail the check by themselves. The front's E is that
+    of all its rows, which saves a stored word and costs little.
+    """
+    return Parts(
+        source=_TWO_SUM,
+        inputs=("x",),
+        types=("np.float64", "np.float64"),
+        outs="out, doubtful",
+        allocate="doubts = 0",
         front_start="s = 0.0\ne = 0.0\nfront_E = 0.0",
         front_step="s, t = two_sum(s, x[U(j)])\ne += t\nfront_E += abs(t)",
         store="s0[k] = s\ns1[k] = e",
         back_start="qs = 0.0\nqe = 0.0\nback_E = 0.0",
         back_step="qs, t = two_sum(qs, x[U(j)])\nqe += t\nback_E += abs(t)",
-        merge=_CERTIFY.format(s="s0[k]", e="s1[k]", qs="qs", qe="qe"),
-        emit=f"""{final}
+        merge="""big, t = two_sum(s0[k], qs)
+r, d = two_sum(big, (s1[k] + qe) + t)
+b = (front_E + back_E + abs(t)) * ((rows + 6) * 1.2e-16)
+y = abs(d) + (b + abs(d) * 1e-15)""",
+        emit="""out[U(i)] = r
 if not (r + y == r and r - y == r) and not (b == 0.0):
-    doubtful[U(doubts[0])] = i
-    doubts[0] += 1
-    if doubts[0] == len(doubtful):
-        return""",
+    doubtful[U(doubts)] = i
+    doubts += 1""",
         empty="out[U(i)] = 0.0",
+        result="doubts",
     )
+
+
+_FMA = """
+from windrow.columns.fused import fma
+
+"""
+
+
+def arg_max() -> Parts:
+    """The row of the largest value, the oldest of equal ones; -1 where there is none."""
+    return Parts(
+        source="",
+        inputs=("x", "valid"),
+        types=("x.dtype", "np.int64"),
+        front_start="p = x[U(low)]\nbest = -1",
+        front_step="if valid[U(j)] and (best < 0 or x[U(j)] >= p):\n    p = x[U(j)]\n    best = j",
+        store="s0[k] = p\ns1[k] = best",
+        back_start="q = x[U(low)]\nlast_best = -1",
+        back_step="""if valid[U(j)] and (last_best < 0 or x[U(j)] > q):
+    q = x[U(j)]
+    last_best = j""",
+        merge="best = s1[k]",
+        emit="out[U(i)] = last_best if best < 0 or (last_best >= 0 and q > s0[k]) else best",
+        empty="out[U(i)] = -1",
+    )
+
+
+def max_count() -> Parts:
+    """How often the largest value occurs."""
+    return Parts(
+        source="",
+        inputs=("x", "valid"),
+        types=("x.dtype", "np.int64"),
+        front_start="p = x[U(low)]\ntimes = 0",
+        front_step="""if valid[U(j)]:
+    if times == 0 or x[U(j)] > p:
+        p = x[U(j)]
+        times = 1
+    elif x[U(j)] == p:
+        times += 1""",
+        store="s0[k] = p\ns1[k] = times",
+        back_start="q = x[U(low)]\nback_times = 0",
+        back_step="""if valid[U(j)]:
+    if back_times == 0 or x[U(j)] > q:
+        q = x[U(j)]
+        back_times = 1
+    elif x[U(j)] == q:
+        back_times += 1""",
+        merge="times = s1[k]",
+        emit="""if times == 0 or (back_times and q > s0[k]):
+    out[U(i)] = back_times
+elif back_times and q == s0[k]:
+    out[U(i)] = times + back_times
+else:
+    out[U(i)] = times""",
+        empty="out[U(i)] = 0",
+    )
+
+
+def moments(root: bool, nulls: bool) -> Parts:
+    """Power sums in two words: s + e = Σx, q + f = Σx², through exact products.
+
+    The variance is (Σx² − (Σx)²/n) / (n − ddof) in two-word arithmetic. What cancellation leaves of
+    the words' precision is checked for every row; rows where it might not do for the last bit are
+    noted in ``doubtful``.
+    """
+    step = """v = x[U(j)]
+{s}, t = two_sum({s}, v)
+{e} += t
+v2 = v * v
+{q}, t = two_sum({q}, v2)
+{f} += t + fma(v, v, -v2)"""
+    value = "(top + top_e) / (n - ddof)"
+    count = "(counts[U(high)] - counts[U(low)])" if nulls else "rows"
+    return Parts(
+        source=_TWO_SUM + "\nfrom windrow.columns.fused import fma\n",
+        inputs=("x",),
+        types=("np.float64",) * 4,
+        outs="out, doubtful",
+        extra="counts, ddof, ",
+        allocate="doubts = 0\nn = 0.0\ninverse = 0.0",
+        front_start="s = 0.0\ne = 0.0\nq = 0.0\nf = 0.0",
+        front_step=step.format(s="s", e="e", q="q", f="f"),
+        store="s0[k] = s\ns1[k] = e\ns2[k] = q\ns3[k] = f",
+        back_start="bs = 0.0\nbe = 0.0\nbq = 0.0\nbf = 0.0",
+        back_step=step.format(s="bs", e="be", q="bq", f="bf"),
+        merge=f"""if n != {count}:
+    n = float({count})
+    inverse = 1.0 / max(n, 1.0)
+ts, t = two_sum(s0[k], bs)
+te = (s1[k] + be) + t
+tq, t = two_sum(s2[k], bq)
+tf = (s3[k] + bf) + t
+a = ts * ts
+m = a * inverse
+me = (fma(-m, n, a) + fma(ts, ts, -a) + 2.0 * ts * te) * inverse
+top, t = two_sum(tq, -m)
+top_e = t + (tf - me)""",
+        emit=f"""if n > ddof:
+    out[U(i)] = {f"math.sqrt(max({value}, 0.0))" if root else value}
+    if not (top * 2.7e-17 > (tq + m) * ((rows + 8) * 1.3e-32)):
+        doubtful[U(doubts)] = i
+        doubts += 1""",
+        empty="pass",
+        result="doubts",
+    )
+
+
+_KERNELS: dict[str, Callable[[], Parts]] = {
+    "max": lambda: extreme(">"),
+    "min": lambda: extreme("<"),
+    "total": total,
+    "checked_total": checked_total,
+    "arg_max": arg_max,
+    "max_count": max_count,
+    **{
+        f"{name}{'_nulls' * nulls}": partial(moments, root=root, nulls=nulls)
+        for name, root in (("variance", False), ("deviation", True))
+        for nulls in (False, True)
+    },
+}
 
 
 @cache
 def kernels(name: str) -> ModuleType:
     """The compiled module of a built-in; compiled code comes from the disk where it is there."""
-    parts = {
-        "max": lambda: extreme(">"),
-        "min": lambda: extreme("<"),
-        "sum": lambda: total("out[U(i)] = r"),
-    }[name]()
-    return load(render(parts), name)
+    return load(render(_KERNELS[name]()), name)

@@ -5,11 +5,12 @@ written to a file in the user's cache folder and imported, since numba keeps com
 only for functions of real files whose parts are globals of the same module (numba issue 6264). The
 file's name is the hash of its text: a changed aggregate is another file, and nothing is ever stale.
 
-Three ways of sliding, all over rows sorted by key and time:
+Four ways of sliding, all over rows sorted by key and time:
 
-``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is used up
+``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is empty
 ``block``     the same for the last ``width`` rows of one run: the flips then fall on blocks
 ``steady``    DABA Lite over ranges that only move forward: no flip, a bounded step per row
+``tree``      base intervals (B-INT), for ranges in any order
 
 Indices are unsigned where they index: signed ones would be checked for being negative at every
 access, which makes these loops two to three times as slow.
@@ -75,17 +76,16 @@ def {name}({inputs}, {bounds}, first, last, {extra}{outs}):
                 {back_step}
                 high += 1
             k = U(low - base)
-            {merge}
             rows = high - low
+            {merge}
             {emit}
             i += 1
+    return {result}
 """
 
 _STEADY = """
 @njit(cache=True, nogil=True, error_model="{error_model}")
 def steady({inputs}, lo, hi, first, last, {extra}{outs}):
-    if first >= last:
-        return {nothing}
     widest = 1
     for i in range(first, last):
         if hi[U(i)] - lo[U(i)] > widest:
@@ -95,7 +95,7 @@ def steady({inputs}, lo, hi, first, last, {extra}{outs}):
         size *= 2
     mask = size - 1
     {allocate_ring}
-    F = L = R = A = B = E = lo[U(first)]
+    F = L = R = A = B = E = lo[U(first)] if first < last else 0
     aggRA = identity
     aggB = identity
     for i in range(first, last):
@@ -109,7 +109,7 @@ def steady({inputs}, lo, hi, first, last, {extra}{outs}):
             elif E < new_high:
                 v = {lift_E}
                 k = U(E & mask)
-                {store_v}
+                {store_16}
                 aggB = combine(aggB, v)
                 E += 1
             else:
@@ -130,23 +130,77 @@ def steady({inputs}, lo, hi, first, last, {extra}{outs}):
                 else:
                     k = U(L & mask)
                     v = combine({load}, aggRA)
-                    {store_v}
+                    {store_20}
                     L += 1
                     if A != B:
                         k = U(A & mask)
                         rest = {load}
                         k = U((A - 1) & mask)
                         v = combine({load}, rest)
-                        {store_v}
+                        {store_24}
                     A -= 1
         rows = E - F
+        high = new_high
         if rows <= 0:
             {empty}
         else:
             k = U(F & mask)
             p = combine({load}, aggB)
             {emit}
-    return {nothing}
+    return {result}
+"""
+
+
+_TREE = """
+@njit(cache=True, nogil=True, error_model="{error_model}")
+def tree({inputs}, lo, hi, first, last, {extra}{outs}):
+    size = len({first_input})
+    {allocate_tree}
+    for j in range(size):
+        k = U(j)
+        v = {lift_j}
+        {store_8}
+    start = 0
+    count = size
+    while count > 1:
+        for pair in range(count // 2):
+            k = U(start + 2 * pair)
+            left = {load}
+            k = U(start + 2 * pair + 1)
+            v = combine(left, {load})
+            k = U(start + count + pair)
+            {store_12}
+        start += count
+        count //= 2
+    for i in range(first, last):
+        low = lo[U(i)]
+        high = hi[U(i)]
+        rows = high - low
+        if rows <= 0:
+            {empty}
+            continue
+        p = identity
+        q = identity
+        start = 0
+        count = size
+        a = low
+        b = high
+        while a < b:
+            if a & 1:
+                k = U(start + a)
+                p = combine(p, {load})
+                a += 1
+            if b & 1:
+                b -= 1
+                k = U(start + b)
+                q = combine({load}, q)
+            a >>= 1
+            b >>= 1
+            start += count
+            count //= 2
+        p = combine(p, q)
+        {emit8}
+    return {result}
 """
 
 
@@ -171,7 +225,9 @@ class Parts:
     outs: str = "out"
     allocate: str = ""
     error_model: str = "numpy"
-    steady: bool = False
+    lift: str | None = None
+    """The partial of row ``j``, where the aggregate has ``combine`` and ``identity``."""
+    result: str = "0"
 
 
 def _indent(text: str, depth: int) -> str:
@@ -181,16 +237,15 @@ def _indent(text: str, depth: int) -> str:
 
 def render(parts: Parts) -> str:
     """The text of the module with all kernels."""
-    fields = range(len(parts.types))
-    allocate = [f"s{i} = np.empty(16, {t})" for i, t in enumerate(parts.types)]
-    more = [f"s{i} = np.empty(capacity, {t})" for i, t in enumerate(parts.types)]
     common = {
         "inputs": ", ".join(parts.inputs),
         "extra": parts.extra,
         "outs": parts.outs,
         "error_model": parts.error_model,
-        "allocate": _indent("\n".join([parts.allocate, *allocate]), 4),
-        "allocate_more": _indent("\n".join(more), 12),
+        "allocate": _indent(parts.allocate or "pass", 4)
+        + "\n    "
+        + _allocate(parts.types, "16", 4),
+        "allocate_more": _allocate(parts.types, "capacity", 12),
         "front_start": _indent(parts.front_start, 8),
         "front_step": _indent(parts.front_step, 12),
         "store": _indent(parts.store, 12),
@@ -199,7 +254,7 @@ def render(parts: Parts) -> str:
         "merge": _indent(parts.merge, 12),
         "emit": _indent(parts.emit, 12),
         "empty": _indent(parts.empty, 12),
-        "nothing": "0",
+        "result": parts.result,
     }
     out = _HEAD + parts.source
     out += _TWO_STACKS.format(
@@ -208,20 +263,28 @@ def render(parts: Parts) -> str:
     out += _TWO_STACKS.format(
         name="block", bounds="width", low="max(i - width + 1, 0)", high="i + 1", **common
     )
-    if parts.steady:
-        load = ", ".join(f"s{i}[k]" for i in fields)
-        ring = [f"s{i} = np.empty(size, {t})" for i, t in enumerate(parts.types)]
-        out += _STEADY.format(
+    if parts.lift is not None:
+        count = len(parts.types)
+        load = ", ".join(f"s{i}[k]" for i in range(count))
+        store = "\n".join(_stores("v", count))
+        out += (_STEADY + _TREE).format(
             **common
             | {
-                "allocate_ring": _indent("\n".join(ring), 4),
-                "load": f"({load})" if len(parts.types) > 1 else load,
-                "store_v": _indent("\n".join(_stores("v", len(parts.types))), 20),
-                "lift_E": f"lift({', '.join(f'{name}[U(E)]' for name in parts.inputs)})",
-                "emit": _indent(parts.emit, 12),
+                "first_input": parts.inputs[0],
+                "allocate_ring": _allocate(parts.types, "size", 4),
+                "allocate_tree": _allocate(parts.types, "2 * size + 2", 4),
+                "load": f"({load})" if count > 1 else load,
+                **{f"store_{depth}": _indent(store, depth) for depth in (8, 12, 16, 20, 24)},
+                "lift_E": parts.lift.replace("U(j)", "U(E)"),
+                "lift_j": parts.lift,
+                "emit8": _indent(parts.emit, 8),
             }
         )
     return out
+
+
+def _allocate(types: tuple[str, ...], size: str, depth: int) -> str:
+    return _indent("\n".join(f"s{i} = np.empty({size}, {t})" for i, t in enumerate(types)), depth)
 
 
 def _stores(partial: str, fields: int) -> list[str]:
@@ -231,30 +294,29 @@ def _stores(partial: str, fields: int) -> list[str]:
 
 
 def from_functions(
-    source: str,
-    inputs: tuple[str, ...],
-    types: tuple[str, ...],
-    lower: str = "lower(p)",
-    error_model: str = "python",
+    source: str, inputs: tuple[str, ...], types: tuple[str, ...], nulls: bool
 ) -> Parts:
     """Parts for an aggregate given as functions ``lift``, ``combine``, ``lower``, ``identity``."""
     fields = len(types)
     arguments = ", ".join(f"{name}[U(j)]" for name in inputs)
     load = ", ".join(f"s{i}[k]" for i in range(fields))
+    if_valid = "if valid[U(j)]:\n    " if nulls else ""
+    count = "counts[U(high)] - counts[U(low)]" if nulls else "rows"
     return Parts(
         source=source,
         inputs=(*inputs, "valid"),
         types=types,
         front_start="p = identity",
-        front_step=f"if valid[U(j)]:\n    p = combine(lift({arguments}), p)",
+        front_step=f"{if_valid}p = combine(lift({arguments}), p)",
         store="\n".join(_stores("p", fields)),
         back_start="q = identity",
-        back_step=f"if valid[U(j)]:\n    q = combine(q, lift({arguments}))",
+        back_step=f"{if_valid}q = combine(q, lift({arguments}))",
         merge=f"p = combine({f'({load})' if fields > 1 else load}, q)",
-        emit=f"if counts[U(high)] - counts[U(low)] >= least:\n    out[U(i)] = {lower}",
+        emit=f"if {count} >= least:\n    out[U(i)] = lower(p)",
         empty="pass",
         extra="counts, least, ",
-        error_model=error_model,
+        error_model="python",
+        lift=f"lift({arguments})" + (" if valid[U(j)] else identity" if nulls else ""),
     )
 
 
@@ -273,8 +335,16 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="windrow-"))
 
 
-def load(text: str, label: str, **names: Any) -> ModuleType:
-    """Import a generated text from its file, written whole or not at all; ``names`` become globals.
+def load_with(text: str, names: dict[str, Any]) -> ModuleType:
+    """Run a generated text with functions that are in no file; what it compiles is not kept."""
+    module = ModuleType("windrow_kernel_in_memory")
+    vars(module).update(names)
+    exec(compile(text.replace("cache=True, ", ""), "<windrow kernel>", "exec"), vars(module))
+    return module
+
+
+def load(text: str, label: str) -> ModuleType:
+    """Import a generated text from its file, which is written whole or not at all.
 
     Several processes may do this at once: each writes a file of its own and renames it.
     """
@@ -292,7 +362,6 @@ def load(text: str, label: str, **names: Any) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    vars(module).update(names)
     spec.loader.exec_module(module)
     sys.modules[module_name] = module
     return module

@@ -1,0 +1,494 @@
+"""What each aggregate answers for every range of rows, by the kernel that suits its columns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import (
+    Aggregate,
+    ArgMax,
+    Count,
+    First,
+    GeometricMean,
+    Last,
+    Max,
+    MaxCount,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
+from windrow.columns import own
+from windrow.columns.builtin import kernels
+from windrow.columns.moments import float_moments
+from windrow.columns.prepare import Column, Prepared, has_nan
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.sums import float_sums
+from windrow.errors import BadSpecification, BadValue, SumOverflow
+
+_LARGEST_EXACT = 1 << 53
+
+
+class Task:
+    """One aggregate over one window of a prepared table."""
+
+    def __init__(self, aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) -> None:
+        self.aggregate = aggregate
+        self.table = table
+        self.ranges = ranges
+        self.asked = least  # counts of no rows are 0 unless more is asked for
+        self.least = max(1, least)
+        self.columns = [self._column(name) for name in aggregate.columns]
+
+    def _column(self, name: str) -> Column:
+        column = self.table.column(name)
+        if self.aggregate.nan == "missing" and column.is_float and has_nan(column.values):
+            good = ~np.isnan(column.values)
+            valid = good if column.valid is None else good & column.valid
+            return Column(name, np.where(valid, column.values, 0.0), valid, column.type)
+        return column
+
+    @property
+    def column(self) -> Column:
+        """The one input."""
+        return self.columns[0]
+
+    def present(self) -> Array:
+        """How many rows of each range have all inputs."""
+        lo, hi = self.ranges.bounds()
+        counts = self.together()[1]
+        if counts is None:
+            return hi - lo
+        return differences(counts, self.ranges)
+
+    def together(self) -> tuple[Array | None, Array | None]:
+        """Where all inputs are valid, and how many such rows come before each row."""
+        masks = [c.valid for c in self.columns if c.valid is not None]
+        if not masks:
+            return None, None
+        if len(self.columns) == 1:
+            return self.column.valid, self.column.counts
+        valid = np.logical_and.reduce(masks)
+        counts = np.zeros(len(valid) + 1, np.int64)
+        np.cumsum(valid, out=counts[1:])
+        return valid, counts
+
+    def missing(self, least: int | None = None) -> Array | None:
+        """Which ranges have too few rows for an answer; None where none has."""
+        needed = self.least if least is None else least
+        if needed == 1 and self.ranges.never_empty and all(c.valid is None for c in self.columns):
+            return None
+        gone = self.present() < needed
+        return gone if gone.any() else None
+
+    def floats(self) -> Array:
+        """The input as floats, 0 where missing."""
+        values = self.column.filled(0)
+        return values if self.column.is_float else values.astype(np.float64)
+
+    def require_numbers(self) -> None:
+        """Refuse what cannot be added, and leave what is exact only one by one to Python."""
+        kind = self.column.type
+        if not self.column.is_number and not pa.types.is_decimal(kind):
+            raise BadValue(
+                f"{self.aggregate!r}: column {self.column.name!r} has type {kind}, which cannot be "
+                "added. Cast it to a number, or use Count, First, Last, Min or Max"
+            )
+
+
+@njit(cache=True, nogil=True)
+def _differences(prefix, lo, hi, out):  # type: ignore[no-untyped-def]
+    for i in range(len(lo)):
+        out[i] = prefix[hi[i]] - prefix[lo[i]]
+
+
+@njit(cache=True, nogil=True)
+def _block_differences(prefix, width, first, last, out):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        out[i] = prefix[i + 1] - prefix[max(i - width + 1, 0)]
+
+
+def differences(prefix: Array, ranges: Ranges) -> Array:
+    """prefix[hi] − prefix[lo] for every range."""
+    out = np.empty(len(ranges), prefix.dtype)
+    if ranges.width is not None:
+        _block_differences(prefix, ranges.width, 0, len(ranges), out)
+    else:
+        _differences(prefix, ranges.lo, ranges.hi, out)
+    return out
+
+
+def _prefix(values: Array) -> Array:
+    out = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=out[1:])
+    return out
+
+
+def _count(task: Task) -> pa.Array:
+    answers = task.present()
+    gone = answers < task.asked if task.asked else None
+    return pa.array(answers, mask=gone)
+
+
+def _integer_sums(task: Task) -> tuple[Array, Array, Array]:
+    """Sums as (high, low): high·2**32 + low, with 0 ≤ low < 2**32; and which fit 64 bits."""
+    values = task.column.filled(0)
+    high = differences(_prefix(values >> 32), task.ranges)
+    low = differences(_prefix(values & 0xFFFFFFFF), task.ranges)
+    high += low >> 32
+    low &= 0xFFFFFFFF
+    return high, low, (high >= -(1 << 31)) & (high < 1 << 31)
+
+
+def _largest(values: Array) -> int:
+    return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+
+
+def _surely_fits(task: Task) -> bool:
+    largest = _largest(task.column.filled(0))
+    return largest * max(1, task.ranges.widest(0, len(task.ranges))) < 1 << 62
+
+
+def _sum(task: Task) -> pa.Array:
+    task.require_numbers()
+    column = task.column
+    if column.words is not None:
+        return _interpreted(task)
+    if column.is_float:
+        return pa.array(float_sums(task.floats(), task.ranges), mask=task.missing())
+    if _surely_fits(task):
+        total = differences(_prefix(column.filled(0)), task.ranges)
+        return pa.array(total, mask=task.missing())
+    high, low, fits = _integer_sums(task)
+    missing = task.missing()
+    bad = ~fits if missing is None else ~fits & ~missing
+    if bad.any():
+        if task.aggregate.overflow == "error":
+            row = int(np.flatnonzero(bad)[0])
+            number = int(high[row]) * (1 << 32) + int(low[row])
+            raise SumOverflow(
+                f"{task.aggregate!r}: the window of row {task.table.original_row(row)} sums column "
+                f"{column.name!r} to {number}, which int64 cannot hold. Cast the column to float "
+                'or decimal, or say overflow="null"'
+            )
+        missing = bad if missing is None else bad | missing
+    return pa.array((high << 32) + low, mask=missing)
+
+
+def _sums_as_floats(task: Task) -> Array:
+    """Each sum rounded once to a float."""
+    if task.column.is_float:
+        return float_sums(task.floats(), task.ranges)
+    if _surely_fits(task):
+        return differences(_prefix(task.column.filled(0)), task.ranges).astype(np.float64)
+    high, low, fits = _integer_sums(task)
+    out = ((high << 32) + low).astype(np.float64)
+    for row in np.flatnonzero(~fits):
+        out[row] = float(int(high[row]) * (1 << 32) + int(low[row]))
+    return out
+
+
+def _mean(task: Task) -> pa.Array:
+    task.require_numbers()
+    if task.column.words is not None:
+        return _interpreted(task)
+    sums = _sums_as_floats(task)
+    if task.ranges.width is not None and task.column.valid is None:
+        width = min(task.ranges.width, len(sums))
+        sums[:width] /= np.arange(1, width + 1)
+        sums[width:] /= float(task.ranges.width)
+    else:
+        sums /= np.maximum(task.present(), 1)
+    return pa.array(sums, mask=task.missing())
+
+
+def _geometric_mean(task: Task) -> pa.Array:
+    task.require_numbers()
+    if task.column.words is not None:
+        return _interpreted(task)
+    values = task.floats()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        logs = np.log(values)
+        if task.column.valid is not None:
+            logs = np.where(task.column.valid, logs, 0.0)
+        sums = float_sums(logs, task.ranges)
+        answers = np.exp(sums / np.maximum(task.present(), 1))
+    return pa.array(answers, mask=task.missing())
+
+
+def _moments(task: Task) -> pa.Array:
+    task.require_numbers()
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Variance)
+    column = task.column
+    if column.words is not None:
+        return _interpreted(task)
+    if not column.is_float and _largest(column.values) > _LARGEST_EXACT:
+        return _interpreted(task)
+    out = float_moments(
+        task.floats(),
+        column.valid,
+        column.counts,
+        task.ranges,
+        aggregate.ddof,
+        isinstance(aggregate, StdDev),
+    )
+    return pa.array(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+_ORDERED_NAN = np.iinfo(np.int64).max
+
+
+@njit(cache=True, nogil=True)
+def _turned(bits, out):  # type: ignore[no-untyped-def]
+    """Bits of floats as integers in the same order, and back; every NaN is the largest."""
+    for i in range(len(bits)):
+        b = bits[i]
+        out[i] = b if b >= 0 else b ^ 0x7FFFFFFFFFFFFFFF
+
+
+def _ordered(column: Column) -> tuple[Array, bool]:
+    """Values that ``>`` orders; True where they are turned floats."""
+    values = column.values
+    if column.is_float and has_nan(values):
+        canonical = np.where(np.isnan(values), np.nan, values) + 0.0
+        turned = np.empty(len(values), np.int64)
+        _turned(canonical.view(np.int64), turned)
+        turned[np.isnan(values)] = _ORDERED_NAN
+        return turned, True
+    return values, False
+
+
+def _extreme(task: Task) -> pa.Array:
+    column = task.column
+    smallest = isinstance(task.aggregate, Min)
+    values, turned = _ordered(column)
+    if values.dtype == np.float64:
+        never: Any = np.inf if smallest else -np.inf
+    else:
+        limits = np.iinfo(np.int64)
+        never = np.int64(limits.max if smallest else limits.min)
+    if column.valid is not None:
+        values = np.where(column.valid, values, never)
+    out = np.empty(len(task.ranges), values.dtype)
+    module = kernels("min" if smallest else "max")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values,), first, last, never, out)
+    )
+    if turned:
+        back = np.empty(len(out), np.int64)
+        _turned(out, back)
+        out = np.where(out == _ORDERED_NAN, np.nan, back.view(np.float64))
+    elif column.is_float:
+        out += 0.0
+    missing = task.missing()
+    if column.words is not None and missing is not None:
+        out[missing] = 0
+    return column.arrow(out, missing)
+
+
+def _valid_mask(task: Task) -> Array:
+    valid = task.together()[0]
+    return np.ones(task.table.size, np.bool_) if valid is None else valid
+
+
+def _arg_max(task: Task) -> pa.Array:
+    values, _ = _ordered(task.columns[1])
+    rows = np.empty(len(task.ranges), np.int64)
+    valid = _valid_mask(task)
+    module = kernels("arg_max")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values, valid), first, last, rows)
+    )
+    return _taken(task, rows, task.missing())
+
+
+def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
+    gone = (rows < 0) if missing is None else (rows < 0) | missing
+    column = task.columns[0]
+    safe = np.where(gone, 0, rows)
+    if not len(column.values):
+        return column.arrow(column.values, None)
+    values = column.values[safe]
+    if column.is_float:
+        values = np.where(np.isnan(values), np.nan, values + 0.0)
+    return column.arrow(values, gone if gone.any() else None)
+
+
+def _max_count(task: Task) -> pa.Array:
+    values, _ = _ordered(task.column)
+    out = np.empty(len(task.ranges), np.int64)
+    valid = _valid_mask(task)
+    module = kernels("max_count")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values, valid), first, last, out)
+    )
+    return pa.array(out, mask=task.missing() if task.asked else None)
+
+
+@njit(cache=True, nogil=True)
+def _next_valid(valid, out):  # type: ignore[no-untyped-def]
+    following = len(valid)
+    for k in range(len(valid)):
+        i = len(valid) - 1 - k
+        if valid[i]:
+            following = i
+        out[i] = following
+
+
+@njit(cache=True, nogil=True)
+def _previous_valid(valid, out):  # type: ignore[no-untyped-def]
+    previous = -1
+    for i in range(len(valid)):
+        if valid[i]:
+            previous = i
+        out[i] = previous
+
+
+def _end(task: Task) -> pa.Array:
+    lo, hi = task.ranges.bounds()
+    valid = task.column.valid
+    empty = hi <= lo
+    if isinstance(task.aggregate, First):
+        rows = lo
+        if valid is not None:
+            place = np.empty(len(valid) + 1, np.int64)
+            place[-1] = len(valid)
+            _next_valid(valid, place[:-1])
+            rows = place[lo]
+        rows = np.where(empty | (rows >= hi), -1, rows)
+    else:
+        rows = hi - 1
+        if valid is not None:
+            place = np.empty(len(valid), np.int64)
+            _previous_valid(valid, place)
+            rows = place[np.maximum(rows, 0)] if len(place) else rows
+        rows = np.where(empty | (rows < lo), -1, rows)
+    return _taken(task, rows, task.missing())
+
+
+def _interpreted(task: Task) -> pa.Array:
+    """Python's own numbers, one by one: decimals, texts, and functions that cannot be compiled."""
+    lists = [task.table.sorted_arrow(name).to_pylist() for name in task.aggregate.columns]
+    if not lists:
+        lists = [[0] * task.table.size]
+    rows = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    missing = task.missing()
+    answers = own.run_interpreted(task.aggregate, rows, task.ranges)
+    if missing is not None and (task.asked or task.aggregate.empty is None):
+        answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
+    kind = task.columns[0].type if task.columns else None
+    if kind is not None and pa.types.is_decimal(kind) and type(task.aggregate) is Sum:
+        return pa.array(answers, type=pa.decimal128(38, kind.scale))
+    return pa.array(answers)
+
+
+def _own(task: Task) -> pa.Array:
+    valid, counts = task.together()
+    if all(column.words is None for column in task.columns):
+        compiled = own.compile_aggregate(
+            task.aggregate, tuple(c.values.dtype for c in task.columns), valid is not None
+        )
+        if compiled.module is not None:
+            inputs = tuple(column.filled(0) for column in task.columns)
+            out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
+            return pa.array(out, mask=task.missing())
+    return _interpreted(task)
+
+
+_BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
+    Count: _count,
+    Sum: _sum,
+    Mean: _mean,
+    Variance: _moments,
+    StdDev: _moments,
+    GeometricMean: _geometric_mean,
+    Min: _extreme,
+    Max: _extreme,
+    MaxCount: _max_count,
+    ArgMax: _arg_max,
+    First: _end,
+    Last: _end,
+}
+
+
+_FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
+"""Compiled only for ranges that never move back."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an aggregate is answered over some ranges, and why."""
+
+    algorithm: str
+    reason: str
+    combines: str | None
+
+    def __str__(self) -> str:
+        cost = "" if self.combines is None else f"; {self.combines} combines a row"
+        return f"{self.algorithm}, {self.reason}{cost}"
+
+
+def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
+    """The ladder for columns, from the special to the general."""
+    kind = type(aggregate)
+    numbers = [table.column(name) for name in aggregate.columns]
+    words = any(column.words is not None for column in numbers)
+    if ranges.recalc:
+        return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
+    if kind in (Count, First, Last):
+        return Plan("lookup", "the answer is a difference of counts, or one row", None)
+    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean)
+    interpreted = "interpreted" if adds and words else None
+    if kind in (Sum, Mean) and not words and not numbers[0].is_float:
+        return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
+    if not ranges.monotone:
+        if kind in (Sum, Mean, GeometricMean) and not interpreted:
+            return Plan("subtract_on_evict", "exact accumulators, ranges in any order", None)
+        if kind in _FORWARD_ONLY or interpreted:
+            return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
+    if kind not in _BY_CLASS:
+        interpreted = _why_interpreted(aggregate, numbers, words)
+    tree = not ranges.monotone
+    algorithm = "b_int" if tree else "daba_lite" if ranges.steady else "two_stacks_lite"
+    expected = {"b_int": "up to 2·log2 W", "daba_lite": "4 to 6", "two_stacks_lite": "at most 3"}
+    if interpreted:
+        return Plan("b_int" if tree else "two_stacks_lite", interpreted, expected[algorithm])
+    reason = "compiled; " + (
+        "blocks of W rows"
+        if ranges.width is not None
+        else "ranges move back"
+        if tree
+        else "asked for"
+        if ranges.steady
+        else "ranges only move forward"
+    )
+    return Plan(algorithm, reason, expected[algorithm])
+
+
+def _why_interpreted(aggregate: Aggregate, columns: list[Column], words: bool) -> str | None:
+    if words:
+        named = next(column for column in columns if column.words is not None)
+        return f"interpreted: column {named.name!r} has type {named.type}"
+    nulls = any(column.valid is not None for column in columns)
+    kinds = tuple(column.values.dtype for column in columns)
+    compiled = own.compile_aggregate(aggregate, kinds, nulls)
+    return None if compiled.module is not None else f"interpreted: {compiled.reason}"
+
+
+def answer(aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) -> pa.Array:
+    """The answers of an aggregate for every range, in sorted order."""
+    task = Task(aggregate, table, ranges, least)
+    if ranges.recalc or (not ranges.monotone and type(aggregate) in _FORWARD_ONLY):
+        return _interpreted(task)
+    if ranges.steady and type(aggregate) in _BY_CLASS and type(aggregate) not in (Min, Max):
+        raise BadSpecification(
+            f'algorithm="daba_lite": {aggregate!r} has no such kernel on columns (Min, Max and '
+            'aggregates of your own have); use "auto"'
+        )
+    return _BY_CLASS.get(type(aggregate), _own)(task)

@@ -1,0 +1,165 @@
+"""A specification on a prepared table: bounds of every window, then answers of every aggregate."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import Aggregate
+from windrow.columns import bounds as find
+from windrow.columns.answers import answer
+from windrow.columns.prepare import Prepared, plain_column, time_column
+from windrow.columns.ranges import Array, Ranges, thread_count
+from windrow.errors import BadSpecification
+from windrow.rolling import Rolling
+from windrow.slides import Rows, Time, WindowSpec
+from windrow.support import require
+
+_LIMIT = 1 << 62
+
+
+@dataclass
+class Step:
+    """One answer column: what it is and how it was made."""
+
+    name: str
+    aggregate: Aggregate
+    window: str
+    ranges: Ranges
+
+
+def prepare(spec: Rolling, table: pa.Table) -> Prepared:
+    """Check the specification against the table, and sort."""
+    spec.check_columns(table.column_names)
+    for aggregate in spec.aggregates:
+        for window in spec.windows.values():
+            require("columns", aggregate.kind, window.kind)
+    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit)
+
+
+def steps(spec: Rolling, table: Prepared) -> list[Step]:
+    """The ranges of every window; windows share them among their aggregates."""
+    found = {label: window_ranges(spec, table, label, w) for label, w in spec.windows.items()}
+    return [Step(name, aggregate, label, found[label]) for name, aggregate, label in spec.outputs]
+
+
+def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
+    """Every answer column, in the order of the table's rows."""
+    ready = prepare(spec, table)
+    if spec.every is not None:
+        from windrow.columns.ticks import run_ticks
+
+        return run_ticks(spec, ready)
+    out: dict[str, pa.Array] = {}
+    found: dict[str, Ranges] = {}
+    for name, aggregate, label in spec.outputs:
+        if label not in found:
+            found = {label: window_ranges(spec, ready, label, spec.windows[label])}
+        out[name] = ready.back(answer(aggregate, ready, found[label], spec.min_rows))
+    return out
+
+
+def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec) -> Ranges:
+    """The range of rows of every row's window."""
+    threads = thread_count(spec.threads)
+    steady = spec.algorithm == "daba_lite"
+    size = table.size
+    if isinstance(window, Rows):
+        plain = len(table.offsets) == 2 and not (window.ending or window.after)
+        if plain and spec.algorithm in ("auto", "two_stacks_lite"):
+            width = max(1, min(window.n, size))
+            return Ranges(None, None, size, width, threads, never_empty=True)
+    lo, hi = np.empty(size, np.int64), np.empty(size, np.int64)
+    ranges = Ranges(lo, hi, size, None, threads, steady)
+    ranges.monotone = spec.algorithm not in ("b_int", "recalc")
+    ranges.recalc = spec.algorithm == "recalc"
+    if isinstance(window, Rows):
+        before, ending, after = (min(x, size) for x in (window.n, window.ending, window.after))
+        ranges.never_empty = not window.ending
+        ranges.in_parallel(
+            lambda first, last: find.row_bounds(
+                table.offsets, before, ending, after, first, last, lo, hi
+            )
+        )
+        return ranges
+    assert table.time is not None
+    if isinstance(window, Time):
+        length, ending, after = lengths(table, window, label)
+        ranges.never_empty = window.includes_end and not ending
+        ranges.in_parallel(
+            lambda first, last: find.time_bounds(
+                table.offsets,
+                table.time,
+                length,
+                ending,
+                after,
+                window.includes_start,
+                window.includes_end,
+                first,
+                last,
+                lo,
+                hi,
+            )
+        )
+        return ranges
+    low, high = (bound_column(spec, table, name) for name in (window.low, window.high))
+    ranges.in_parallel(
+        lambda first, last: find.column_bounds(
+            table.offsets, table.time, low, high, first, last, lo, hi
+        )
+    )
+    monotone = bool(find.is_monotone(lo, hi))
+    ranges.monotone &= monotone
+    if not monotone and spec.algorithm in ("two_stacks_lite", "daba_lite"):
+        row = int(_first_fall(lo, hi))
+        raise BadSpecification(
+            f"algorithm={spec.algorithm!r} needs bounds that never move back, but those of row "
+            f"{table.original_row(row)} start or end before those of the row before it in time; "
+            'use algorithm="auto"'
+        )
+    return ranges
+
+
+@njit(cache=True)
+def _first_fall(lo, hi):  # type: ignore[no-untyped-def]
+    for i in range(1, len(lo)):
+        if lo[i] < lo[i - 1] or hi[i] < hi[i - 1]:
+            return i
+    return -1
+
+
+def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
+    """Length, ending and after in ticks; beyond the table's whole span they make no difference."""
+    assert table.clock is not None
+    assert table.time is not None
+    what = f"window {label!r}"
+    found = [
+        table.clock.length(x, what) if x else 0
+        for x in (window.length, window.ending, window.after)
+    ]
+    if not table.size:
+        return 1, 0, 0
+    span = int(table.time.max()) - int(table.time.min()) + 1
+    if max(abs(int(table.time.max())), abs(int(table.time.min()))) + 3 * span >= _LIMIT:
+        raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
+    length, ending, after = (min(x, span + 1) for x in found)
+    return length, ending, after
+
+
+def bound_column(spec: Rolling, table: Prepared, name: str) -> Array:
+    """A column of bounds, in the unit of the time column."""
+    assert spec.time is not None
+    assert table.clock is not None
+    kind = plain_column(table.table[spec.time], spec.time).type
+    array = plain_column(table.table[name], name)
+    if array.type != kind:
+        try:
+            array = array.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadSpecification(
+                f"bounds column {name!r} has type {array.type}, the time column {spec.time!r} has "
+                f"{kind}: {error}"
+            ) from error
+    ticks, _ = time_column(pa.table({name: array}), name, spec.unit)
+    return ticks if table.order is None else ticks[table.order]

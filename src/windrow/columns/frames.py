@@ -1,0 +1,122 @@
+"""The tables people have, in and out: each becomes Arrow columns, answers go back as it came."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.columns import engine
+from windrow.errors import BadSpecification
+from windrow.rolling import Rolling
+
+
+def apply(spec: Rolling, table: Any) -> Any:
+    """The table with its answers, in its own type."""
+    if isinstance(table, pa.RecordBatch):
+        result = apply(spec, pa.Table.from_batches([table])).combine_chunks()
+        batches = result.to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
+    if isinstance(table, pa.Table):
+        answers = engine.run(spec, table)
+        if spec.every is not None:
+            return pa.table(answers)
+        for name, array in answers.items():
+            table = table.append_column(name, array)
+        return table
+    if _is(table, "pandas", "DataFrame"):
+        return _pandas(spec, table)
+    if _is(table, "polars", "LazyFrame"):
+        return apply(spec, table.collect())
+    if _is(table, "polars", "DataFrame"):
+        polars = sys.modules["polars"]
+        answers = engine.run(spec, table.select(_needed(spec, table.columns)).to_arrow())
+        made = polars.from_arrow(pa.table(answers))
+        return made if spec.every is not None else table.hstack(made)
+    if isinstance(table, Mapping):
+        return _arrays(spec, table)
+    raise BadSpecification(
+        f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
+        "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
+    )
+
+
+def as_arrow(spec: Rolling, table: Any) -> pa.Table:
+    """Just the columns the specification needs, as Arrow."""
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
+    if _is(table, "pandas", "DataFrame"):
+        names = _needed(spec, list(table.columns))
+        return pa.table({name: pa.array(table[name], from_pandas=True) for name in names})
+    if _is(table, "polars", "LazyFrame"):
+        table = table.collect()
+    if _is(table, "polars", "DataFrame"):
+        arrow: pa.Table = table.select(_needed(spec, table.columns)).to_arrow()
+        return arrow
+    return pa.table({name: _array(name, x) for name, x in table.items()})
+
+
+def _is(table: Any, module: str, name: str) -> bool:
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(table, getattr(loaded, name))
+
+
+def _needed(spec: Rolling, names: list[str]) -> list[str]:
+    spec.check_columns(names)
+    used = {*spec.key, *spec.tie, spec.time}
+    used |= {column for aggregate in spec.aggregates for column in aggregate.columns}
+    for window in spec.windows.values():
+        used |= {getattr(window, "low", None), getattr(window, "high", None)}
+    return [name for name in names if name in used] or names[:1]
+
+
+def _pandas(spec: Rolling, frame: Any) -> Any:
+    pandas = sys.modules["pandas"]
+    answers = engine.run(spec, as_arrow(spec, frame))
+    if spec.every is not None:
+        return pandas.DataFrame({name: array.to_pandas() for name, array in answers.items()})
+    made = {name: array.to_pandas().set_axis(frame.index) for name, array in answers.items()}
+    return frame.assign(**made)
+
+
+def _array(name: str, values: Any) -> pa.Array:
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise BadSpecification(f"column {name!r} has {array.ndim} dimensions; a column has one")
+    return pa.array(array)
+
+
+def _arrays(spec: Rolling, table: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {name: _array(name, values) for name, values in table.items()}
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise BadSpecification(f"columns have different lengths: {sizes}")
+    answers = engine.run(spec, pa.table(columns))
+    made = {name: _numpy(array) for name, array in answers.items()}
+    return made if spec.every is not None else {**table, **made}
+
+
+def _numpy(array: pa.Array) -> Any:
+    """NumPy with NaN for null floats, a masked array for other nulls."""
+    if not array.null_count or pa.types.is_floating(array.type):
+        return array.to_numpy(zero_copy_only=False)
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_primitive(array.type):
+        zero = (
+            pa.scalar(0, pa.int64()).cast(array.type) if pa.types.is_integer(array.type) else None
+        )
+        data = (array.fill_null(zero) if zero is not None else array).to_numpy(zero_copy_only=False)
+        return np.ma.MaskedArray(data, mask=missing)
+    return array.to_numpy(zero_copy_only=False)
+
+
+def explain(spec: Rolling, table: Any, count_combines: bool) -> str:
+    """See ``Rolling.explain``."""
+    from windrow.columns.explain import explain_columns
+
+    return explain_columns(spec, as_arrow(spec, table), count_combines)

@@ -1,0 +1,140 @@
+"""Variance and deviation of float columns, within one unit in the last place.
+
+Rows far from 0 are first moved towards it by a constant, where that is exact for every one of them
+(Sterbenz: x − c is exact for c/2 ≤ x ≤ 2c), which takes most of the cancellation away. The rows
+that two-word power sums still cannot decide are done again: equal values give 0, others two passes
+around their own mean. Values whose squares leave the range of floats are left to Python's integers.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from windrow.aggregates import StdDev, Variance
+from windrow.columns.builtin import kernels
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.sums import spread
+from windrow.windows import Recalc
+
+_REGION = 1 << 17
+_LARGE, _SMALL = 1e140, 1e-140
+
+
+@njit(cache=True, nogil=True)
+def _extent(x, valid):  # type: ignore[no-untyped-def]
+    low, high = np.inf, -np.inf
+    for i in range(len(x)):
+        if valid[i] if len(valid) else True:
+            low = min(low, x[i])
+            high = max(high, x[i])
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def _two_sum(a, b):  # type: ignore[no-untyped-def]
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@njit(cache=True, nogil=True)
+def _again(x, valid, lo, hi, rows, ddof, root, out, extreme):  # type: ignore[no-untyped-def]
+    """Two passes in two words for each of the rows: the mean, then squares around it.
+
+    Rows with values whose squares would leave the range are noted in ``extreme`` instead.
+    """
+    left_over = 0
+    same_from = np.empty(len(x), np.int64)  # where the run of equal values that holds i begins
+    start = 0
+    for i in range(len(x)):
+        if i and x[i] != x[i - 1] and (valid[i] if len(valid) else True):
+            start = i
+        same_from[i] = start
+    for r in range(len(rows)):
+        low, high = lo[r], hi[r]
+        n = 0
+        s = e = 0.0
+        odd = far = False
+        for j in range(low, high):
+            if valid[j] if len(valid) else True:
+                n += 1
+                a = abs(x[j])
+                odd = odd or not np.isfinite(a)
+                far = far or a > _LARGE or (a < _SMALL and a != 0.0)
+                s, t = _two_sum(s, x[j])
+                e += t
+        if n <= ddof:
+            continue
+        if odd:
+            out[rows[r]] = np.nan
+            continue
+        if far:
+            extreme[left_over] = r
+            left_over += 1
+            continue
+        if len(valid) == 0 and same_from[high - 1] <= low:
+            out[rows[r]] = 0.0
+            continue
+        mean = (s + e) / n
+        # the mean's own error, so that x − mean is right to two words
+        rest = 0.0
+        for j in range(low, high):
+            if valid[j] if len(valid) else True:
+                d, t = _two_sum(x[j], -mean)
+                rest += d + t
+        mean_e = rest / n
+        q = f = 0.0
+        for j in range(low, high):
+            if valid[j] if len(valid) else True:
+                d, t = _two_sum(x[j], -mean)
+                t -= mean_e
+                d, t = _two_sum(d, t)
+                q, u = _two_sum(q, d * d)
+                f += u + 2.0 * d * t
+        v = (q + f) / (n - ddof)
+        out[rows[r]] = np.sqrt(v) if root else v
+    return left_over
+
+
+def float_moments(
+    x: Array, valid: Array | None, counts: Array | None, ranges: Ranges, ddof: int, root: bool
+) -> Array:
+    """Variance, or its root, of every range; what is left out for too few rows is arbitrary."""
+    mask: Any = np.empty(0, np.bool_) if valid is None else valid
+    low, high = _extent(x, mask)
+    centre = (low + high) / 2
+    if low <= high and (low > 0 or high < 0) and np.isfinite(centre):
+        sign = 1.0 if low > 0 else -1.0
+        near, far = sorted((abs(low), abs(high)))
+        if far <= 4 * near:
+            shifted = x - sign * min(max(abs(centre), far / 2), 2 * near)
+            x = shifted if valid is None else np.where(valid, shifted, 0.0)
+    out = np.zeros(len(ranges))
+    name = ("deviation" if root else "variance") + ("_nulls" if valid is not None else "")
+    prefix: Any = np.empty(0, np.int64) if counts is None else counts
+    doubtful: list[Array] = []
+
+    def region(first: int, last: int) -> None:
+        smallest, _ = spread(x, *ranges.span(first, last))
+        if smallest < _SMALL:
+            doubtful.append(np.arange(first, last))
+            return
+        rows = np.empty(last - first, np.int64)
+        found = ranges.run(kernels(name), (x,), first, last, prefix, ddof, out, rows)
+        if found:
+            doubtful.append(rows[:found].copy())
+
+    ranges.in_parallel(region, _REGION)
+    if doubtful:
+        rows = np.concatenate(doubtful)
+        lo, hi = ranges.of(rows)
+        extreme = np.empty(len(rows), np.int64)
+        left_over = _again(x, mask, lo, hi, rows, ddof, root, out, extreme)
+        exactly = (StdDev if root else Variance)(ddof=ddof)
+        for r in extreme[:left_over]:
+            window = Recalc(exactly)
+            for j in range(lo[r], hi[r]):
+                window.insert(float(x[j]) if valid is None or valid[j] else None)
+            out[rows[r]] = window.query()
+    return out

@@ -1,0 +1,169 @@
+"""Aggregates written by users: compiled where their functions can be, interpreted where not."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba import from_dtype, njit, typeof
+from numba.np.numpy_support import as_dtype
+
+from windrow.aggregates import EMPTY, Aggregate, canonical
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.template import from_functions, load, load_with, render
+from windrow.shared import BInt
+from windrow.windows import Recalc, TwoStacksLite
+
+_TYPES = {float: "np.float64", int: "np.int64", bool: "np.bool_"}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An aggregate's kernels and the type of its answers, or the reason why there are none."""
+
+    module: ModuleType | None
+    answers: np.dtype[Any] | None
+    reason: str
+
+
+def compile_aggregate(
+    aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool
+) -> Compiled:
+    """The kernels of an aggregate written as plain functions, for columns of some kinds."""
+    key = (type(aggregate), kinds, nulls)
+    if key not in _KNOWN:
+        _KNOWN[key] = _compile(aggregate, kinds, nulls)
+    return _KNOWN[key]
+
+
+_KNOWN: dict[Any, Compiled] = {}
+
+
+def _compile(aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool) -> Compiled:
+    identity = aggregate.identity
+    if identity is EMPTY:
+        reason = "it declares no identity, so the types of its partial are not known"
+        return Compiled(None, None, reason)
+    fields = identity if isinstance(identity, tuple) else (identity,)
+    for field in fields:
+        if type(field) not in _TYPES:
+            return Compiled(None, None, f"its identity holds {field!r}, which is not a number")
+    functions: dict[str, Any] = {}
+    for name in ("lift", "combine", "lower"):
+        functions[name] = getattr(aggregate, name)
+        if inspect.ismethod(functions[name]):
+            return Compiled(None, None, f"{name} uses self: only plain functions are compiled")
+    if functions["lift"] is canonical:
+        functions["lift"] = _value
+    inputs = tuple(f"x{i}" for i in range(len(kinds)))
+    types = tuple(_TYPES[type(field)] for field in fields)
+    source = _source(functions)
+    names: dict[str, Any] = {}
+    if source is None:  # then the compiled code is not kept on disk
+        source = ""
+        names = {name: njit(function) for name, function in functions.items()}
+    text = f"identity = {identity!r}\n\n{source}\n"
+    label = f"own_{aggregate.name}"
+    rendered = render(from_functions(text, inputs, types, nulls))
+    module = load_with(rendered, names) if names else load(rendered, label)
+    partial = typeof(identity)
+    try:
+        module.lift.compile(tuple(from_dtype(kind) for kind in kinds))
+        module.combine.compile((partial, partial))
+        module.lower.compile((partial,))
+    except Exception as error:  # numba raises much more than its own errors
+        return Compiled(None, None, f"numba cannot compile it: {_first_line(error)}")
+    combined = module.combine.overloads[(partial, partial)].signature.return_type
+    if combined != partial:
+        return Compiled(None, None, f"combine makes {combined} of two {partial}")
+    answers = module.lower.overloads[(partial,)].signature.return_type
+    return Compiled(module, as_dtype(answers), "")
+
+
+def _value(x: Any) -> Any:
+    return x
+
+
+def _source(functions: dict[str, FunctionType]) -> str | None:
+    """The functions' own text, where it says everything: no closures, and only known globals."""
+    out = []
+    for name, function in functions.items():
+        if not isinstance(function, FunctionType) or function.__closure__:
+            return None
+        used = inspect.getclosurevars(function)
+        if any(module not in ("math", "np") for module in used.globals) or used.unbound:
+            return None
+        try:
+            text = textwrap.dedent(inspect.getsource(function))
+        except (OSError, TypeError):
+            return None
+        text = re.sub(r"^@staticmethod\n", "", text)
+        if not text.startswith(f"def {name}("):
+            return None
+        out.append(f"@njit\n{text}")
+    return "\n\n".join(out)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def run_compiled(
+    compiled: Compiled,
+    inputs: tuple[Array, ...],
+    valid: Array | None,
+    counts: Array | None,
+    ranges: Ranges,
+    least: int,
+) -> Array:
+    """Answers of a compiled aggregate; those of ranges with too few rows are arbitrary."""
+    assert compiled.module is not None
+    module = compiled.module
+    mask: Any = np.empty(0, np.bool_) if valid is None else valid
+    prefix: Any = np.empty(0, np.int64) if counts is None else counts
+    out = np.zeros(len(ranges), compiled.answers)
+    ranges.in_parallel(
+        lambda first, last: ranges.run(module, (*inputs, mask), first, last, prefix, least, out)
+    )
+    return out
+
+
+def run_interpreted(aggregate: Aggregate, rows: Sequence[Any], ranges: Ranges) -> list[Any]:
+    """Answers by Python itself, one value at a time."""
+    lo, hi = ranges.bounds()
+    pairs = zip(lo.tolist(), hi.tolist(), strict=True)
+    if ranges.recalc:
+        return [_folded(aggregate, rows[start:end]) for start, end in pairs]
+    if not ranges.monotone:
+        shared = BInt(aggregate)
+        shared.insert_many(rows)
+        empty = aggregate.answer(EMPTY)
+        return [shared.lookup(a, b - 1) if a < b else empty for a, b in pairs]
+    window = TwoStacksLite(aggregate)
+    lift = aggregate.lifter()
+    answers: list[Any] = []
+    low = high = 0
+    for start, end in pairs:
+        if start >= high:
+            window.clear()
+            low = high = start
+        while high < end:
+            window.push(lift(rows[high]))
+            high += 1
+        while low < start:
+            window.evict()
+            low += 1
+        answers.append(window.query())
+    return answers
+
+
+def _folded(aggregate: Aggregate, rows: Sequence[Any]) -> Any:
+    window = Recalc(aggregate)
+    for row in rows:
+        window.insert(row)
+    return window.query()

@@ -1,0 +1,310 @@
+"""A table made ready: sorted by key, time and tie, its columns as plain arrays with masks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from windrow.columns.ranges import Array
+from windrow.errors import BadSpecification, BadValue
+from windrow.times import NANOSECONDS, Clock, clock_of
+
+_SHOWN = 5
+
+
+@njit(cache=True, nogil=True)
+def _is_sorted(x):  # type: ignore[no-untyped-def]
+    for i in range(1, len(x)):
+        if x[i] < x[i - 1]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _sorted_in_runs(codes, time):  # type: ignore[no-untyped-def]
+    """Whether rows already come by code, and within a code by time."""
+    for i in range(1, len(codes)):
+        if codes[i] < codes[i - 1]:
+            return False
+        if len(time) and codes[i] == codes[i - 1] and time[i] < time[i - 1]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _by_code(codes, count, order):  # type: ignore[no-untyped-def]
+    """A stable sort of ``order`` by code, and where each code's run begins."""
+    offsets = np.zeros(count + 1, np.int64)
+    for code in codes:
+        offsets[code + 1] += 1
+    for k in range(count):
+        offsets[k + 1] += offsets[k]
+    place = offsets[:-1].copy()
+    out = np.empty(len(codes), np.int64)
+    for i in order:
+        code = codes[i]
+        out[place[code]] = i
+        place[code] += 1
+    return out, offsets
+
+
+@njit(cache=True, nogil=True)
+def has_nan(x):  # type: ignore[no-untyped-def]
+    """Whether any value is NaN."""
+    for i in range(len(x)):
+        if x[i] != x[i]:
+            return True
+    return False
+
+
+@dataclass
+class Column:
+    """A column in sorted order: numbers, where valid, with the type to give answers back in."""
+
+    name: str
+    values: Array
+    valid: Array | None
+    type: pa.DataType
+    words: pa.Array | None = None
+    """For types that are not numbers: the distinct values, ordered; ``values`` are places in it."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floats."""
+        return bool(self.values.dtype == np.float64)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether sums make sense."""
+        kind = self.type
+        return bool(
+            pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        )
+
+    @cached_property
+    def counts(self) -> Array | None:
+        """How many valid rows come before each row; None where all are valid."""
+        if self.valid is None:
+            return None
+        out = np.zeros(len(self.values) + 1, np.int64)
+        np.cumsum(self.valid, out=out[1:])
+        return out
+
+    def filled(self, value: Any) -> Array:
+        """The values with missing ones replaced."""
+        if self.valid is None:
+            return self.values
+        return np.where(self.valid, self.values, np.array(value, self.values.dtype))
+
+    def arrow(self, values: Array, missing: Array | None) -> pa.Array:
+        """Values of this column's kind as Arrow, in its own type."""
+        if self.words is not None:
+            return self.words.take(pa.array(values, mask=missing))
+        return typed(values, missing, self.type)
+
+
+def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
+    """Numbers as an Arrow array of a type that holds them."""
+    plain = pa.array(values, mask=missing)
+    if plain.type == kind:
+        return plain
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_duration(kind):
+        return plain.view(kind) if not pa.types.is_date64(kind) else plain.cast(kind)
+    if pa.types.is_time(kind) or pa.types.is_date(kind):
+        return plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return plain.cast(kind)
+
+
+def plain_column(array: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
+    """One contiguous array without a dictionary."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(whole, pa.ChunkedArray):  # no chunks at all
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    if pa.types.is_null(whole.type):
+        whole = whole.cast(pa.float64())
+    return whole
+
+
+def number_column(array: pa.Array, name: str) -> Column:
+    """A column's numbers and mask, whatever its type."""
+    kind = array.type
+    valid = None
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind):
+        values = pc.fill_null(array, 0.0) if valid is not None else array
+        plain = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        return Column(name, plain, valid, kind)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = pc.fill_null(array, False if pa.types.is_boolean(kind) else 0)
+        if pa.types.is_uint64(kind) and (pc.max(values).as_py() or 0) >= 1 << 63:
+            return _word_column(array, name, valid)
+        plain = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return Column(name, plain, valid, kind)
+    if pa.types.is_temporal(kind) and kind.id not in (pa.lib.Type_INTERVAL_MONTH_DAY_NANO,):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        values = pc.fill_null(array.view(width), 0)
+        return Column(name, values.to_numpy(zero_copy_only=False).astype(np.int64), valid, kind)
+    return _word_column(array, name, valid)
+
+
+def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
+    encoded = array.dictionary_encode()
+    try:
+        places = pc.sort_indices(encoded.dictionary).to_numpy()
+    except pa.ArrowNotImplementedError:
+        raise BadValue(
+            f"column {name!r} has type {array.type}, whose values cannot be ordered or added"
+        ) from None
+    rank = np.empty(len(places), np.int64)
+    rank[places] = np.arange(len(places))
+    codes = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+    values = rank[codes] if len(places) else np.zeros(len(array), np.int64)
+    words = encoded.dictionary.take(pa.array(places))
+    return Column(name, values, valid, array.type, words)
+
+
+class Prepared:
+    """The table in the order its windows need."""
+
+    def __init__(
+        self,
+        table: pa.Table,
+        key: tuple[str, ...],
+        time: str | None,
+        tie: tuple[str, ...],
+        unit: str | None,
+    ) -> None:
+        self.table = table
+        self.key = key
+        self.clock: Clock | None = None
+        self.size = table.num_rows
+        unsorted = None
+        if time is not None:
+            unsorted, self.clock = time_column(table, time, unit)
+        self.order, self.offsets = self._sort(unsorted, tie)
+        self.time = unsorted
+        if unsorted is not None and self.order is not None:
+            self.time = unsorted[self.order]
+        self._columns: dict[str, Column] = {}
+
+    def _sort(self, time: Array | None, tie: tuple[str, ...]) -> tuple[Array | None, Array]:
+        size = self.size
+        nothing = np.empty(0, np.int64)
+        first: Array | None = None
+        if tie:
+            keys = [number_column(plain_column(self.table[t], t), t).values for t in tie][::-1]
+            first = np.lexsort((*keys, time) if time is not None else tuple(keys))
+        elif time is not None and not _is_sorted(time):
+            first = np.argsort(time, kind="stable")
+        if not self.key:
+            return first, np.array([0, size], np.int64)
+        codes, count = key_codes(self.table, self.key)
+        if first is None or not tie:
+            in_runs = _sorted_in_runs(codes, nothing if time is None else time)
+            if in_runs and not tie:
+                starts = np.flatnonzero(np.diff(codes)) + 1
+                return None, np.concatenate(([0], starts, [size])).astype(np.int64)
+        order, offsets = _by_code(codes, count, np.arange(size) if first is None else first)
+        return order, offsets
+
+    def column(self, name: str) -> Column:
+        """A column in sorted order."""
+        if name not in self._columns:
+            array = plain_column(self.table[name], name)
+            column = number_column(array, name)
+            if self.order is not None:
+                column.values = column.values[self.order]
+                column.valid = None if column.valid is None else column.valid[self.order]
+            self._columns[name] = column
+        return self._columns[name]
+
+    def sorted_arrow(self, name: str) -> pa.Array:
+        """A column in sorted order, as Arrow."""
+        array = plain_column(self.table[name], name)
+        return array if self.order is None else array.take(pa.array(self.order))
+
+    def back(self, answers: pa.Array) -> pa.Array:
+        """Answers in the order of the rows as they came."""
+        if self.order is None:
+            return answers
+        place = np.empty(self.size, np.int64)
+        place[self.order] = np.arange(self.size)
+        return answers.take(pa.array(place))
+
+    def original_row(self, sorted_row: int) -> int:
+        """Where a sorted row came from."""
+        return sorted_row if self.order is None else int(self.order[sorted_row])
+
+
+def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
+    """One dense code per row for its key; a null key is a key, and so is NaN."""
+    codes: Array | None = None
+    count = 1
+    for name in key:
+        array = plain_column(table[name], name)
+        if pa.types.is_floating(array.type):
+            array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
+        encoded = array.dictionary_encode(null_encoding="encode")
+        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        size = max(1, len(encoded.dictionary))
+        if codes is None:
+            codes, count = own, size
+            continue
+        together = pa.array(codes * size + own).dictionary_encode()
+        codes = together.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        count = max(1, len(together.dictionary))
+    assert codes is not None
+    return codes, count
+
+
+def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Clock]:
+    """A time column as integers, and how they count."""
+    array = plain_column(table[name], name)
+    if array.null_count:
+        rows = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False))
+        shown = ", ".join(map(str, rows[:_SHOWN])) + (", …" if len(rows) > _SHOWN else "")
+        raise BadValue(
+            f"time column {name!r} is missing in {len(rows)} of {len(array)} rows (row {shown}): "
+            "drop or fill these rows first"
+        )
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        clock = Clock(f"timestamps in {kind.unit}", kind.unit, _no, _no)
+        return array.view(pa.int64()).to_numpy(), clock
+    if pa.types.is_date32(kind):
+        days = array.view(pa.int32()).to_numpy().astype(np.int64)
+        return days, Clock("dates", "d", _no, _no)
+    if pa.types.is_date64(kind):
+        return array.view(pa.int64()).to_numpy(), Clock("dates in ms", "ms", _no, _no)
+    if pa.types.is_integer(kind):
+        if pa.types.is_uint64(kind) and len(array) and pc.max(array).as_py() >= 1 << 63:
+            raise BadValue(f"time column {name!r} has values beyond int64")
+        return array.to_numpy().astype(np.int64, copy=False), Clock("integers", None, _no, _no)
+    if pa.types.is_floating(kind):
+        clock_of(0.0, unit)  # refuses a missing or unknown unit
+        factor = NANOSECONDS[str(unit)]
+        floats = array.to_numpy().astype(np.float64, copy=False)
+        ticks = np.rint(floats * factor)
+        bad = ~(np.abs(ticks) < 2.0**63) | (ticks / factor != floats)
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise BadValue(
+                f"time column {name!r}, row {row}: {floats[row]!r} {unit} is not a whole number of "
+                "nanoseconds, or out of range"
+            )
+        return ticks.astype(np.int64), Clock(f"floats in {unit}", "ns", _no, _no)
+    raise BadSpecification(
+        f"time column {name!r} has type {kind}: it must be a timestamp, a date, an integer, or a "
+        "float with unit="
+    )
+
+
+def _no(_: Any) -> Any:
+    raise AssertionError("tables convert whole columns")

@@ -1,0 +1,116 @@
+"""Answers at ticks instead of rows: one row per key and tick while its longest window has rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.columns import bounds as find
+from windrow.columns.answers import answer
+from windrow.columns.engine import lengths
+from windrow.columns.prepare import Prepared, plain_column, typed
+from windrow.columns.ranges import Ranges, thread_count
+from windrow.errors import BadSpecification
+from windrow.rolling import Rolling
+from windrow.slides import Time
+from windrow.times import clock_of
+
+
+@njit(cache=True)
+def _ticks(offsets, time, step, origin, reach, delay, tick_offsets, out):  # type: ignore[no-untyped-def]
+    """Ticks from a row's first to the last whose windows may hold it; only counts without out."""
+    total = 0
+    for run in range(len(offsets) - 1):
+        tick_offsets[run] = total
+        following = np.int64(-(2**62))
+        for i in range(offsets[run], offsets[run + 1]):
+            t = time[i] - origin + delay
+            first = max(following, -((-t) // step))  # the first tick at or after the row
+            last = (t + reach) // step
+            for k in range(first, last + 1):
+                if len(out):
+                    out[total] = k * step + origin
+                total += 1
+            following = max(following, last + 1)
+    tick_offsets[len(offsets) - 1] = total
+    return total
+
+
+def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
+    """The key columns, the tick in the time column's place, and the answers."""
+    assert spec.time is not None
+    assert spec.every is not None
+    assert table.clock is not None
+    assert table.time is not None
+    step = table.clock.length(spec.every, "every=")
+    kind = plain_column(table.table[spec.time], spec.time).type
+    origin = _origin(spec, table)
+    windows = [(label, w) for label, w in spec.windows.items() if isinstance(w, Time)]
+    spans = {label: lengths(table, window, label) for label, window in windows}
+    # exact lengths, not those cut to the table's span: ticks go on after the last row
+    full = [
+        (
+            table.clock.length(w.length, label),
+            table.clock.length(w.ending, label) if w.ending else 0,
+        )
+        for label, w in windows
+    ]
+    reach = max(length + ending for length, ending in full)
+    delay = min(ending for _, ending in full)
+    tick_offsets = np.zeros(len(table.offsets), np.int64)
+    nothing = np.empty(0, np.int64)
+    arguments = (table.offsets, table.time, step, origin, reach - delay, delay, tick_offsets)
+    total = _ticks(*arguments, nothing)
+    ticks = np.empty(total, np.int64)
+    if total:
+        _ticks(*arguments, ticks)
+    ranges: dict[str, Ranges] = {}
+    live = np.zeros(total, np.bool_)
+    for label, window in windows:
+        lo, hi = np.empty(total, np.int64), np.empty(total, np.int64)
+        length, ending = full[windows.index((label, window))]
+        assert spans[label]
+        find.tick_bounds(
+            table.offsets,
+            table.time,
+            tick_offsets,
+            ticks,
+            length,
+            ending,
+            window.includes_start,
+            window.includes_end,
+            lo,
+            hi,
+        )
+        ranges[label] = Ranges(lo, hi, total, None, thread_count(spec.threads))
+        live |= hi > lo
+    out: dict[str, Any] = {}
+    runs = np.repeat(np.arange(len(table.offsets) - 1), np.diff(tick_offsets))
+    first_rows = table.offsets[:-1][runs]
+    rows = first_rows if table.order is None else table.order[first_rows]
+    for name in spec.key:
+        out[name] = plain_column(table.table[name], name).take(pa.array(rows))
+    out[spec.time] = typed(ticks, None, kind) if not pa.types.is_floating(kind) else pa.array(ticks)
+    for name, aggregate, label in spec.outputs:
+        out[name] = answer(aggregate, table, ranges[label], spec.min_rows)
+    keep = pa.array(live)
+    return {name: array.filter(keep) for name, array in out.items()}
+
+
+def _origin(spec: Rolling, table: Prepared) -> int:
+    if spec.origin is None:
+        return 0
+    assert table.clock is not None
+    clock = clock_of(spec.origin, spec.unit)
+    ticks = clock.to_ticks(spec.origin)
+    if clock.unit is None or table.clock.unit is None:
+        if clock.unit != table.clock.unit:
+            raise BadSpecification(f"origin={spec.origin!r} is not a time like those of the table")
+        return ticks
+    from windrow.times import NANOSECONDS
+
+    whole, rest = divmod(ticks * NANOSECONDS[clock.unit], NANOSECONDS[table.clock.unit])
+    if rest:
+        raise BadSpecification(f"origin={spec.origin!r} is finer than the table's times")
+    return whole

@@ -1,0 +1,202 @@
+"""The specification: which windows of which aggregates, for every row of a table."""
+
+import copy
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from windrow.aggregates import Aggregate, Several, as_aggregate
+from windrow.errors import BadSpecification
+from windrow.slides import Bounds, Rows, Time, WindowSpec, as_window
+from windrow.times import Duration, duration
+
+
+class Rolling:
+    """Windows and aggregates, named once; call it with a table.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> features = wr.Rolling(
+    ...     key="user", time="at", windows=[wr.time(10), wr.rows(2)],
+    ...     aggregates=[wr.Sum("amount"), wr.Count()],
+    ... )
+    >>> table = pa.table({"user": ["a", "b", "a"], "at": [1, 2, 9], "amount": [2.0, 3.0, 4.0]})
+    >>> features(table)["amount_sum_10"].to_pylist()
+    [2.0, 3.0, 6.0]
+
+    Tables are pyarrow Tables and RecordBatches, pandas and Polars DataFrames, and dicts of NumPy
+    arrays; the answer is of the same type, in the same order, with one more column for each
+    aggregate and window, called ``{column}_{aggregate}_{window}``.
+
+    ``key``: columns whose values each have windows of their own. ``time``: the column that orders
+    rows and that time windows are about; without it, rows are in the order they come. ``tie``:
+    columns that order rows of equal time. ``windows``: a list, or a dict of names. ``every``: ticks
+    instead of rows: one answer per key and multiple of ``every`` (from ``origin``, the epoch by
+    default), while the longest window is not empty. ``min_rows``: fewer rows with all inputs
+    present give null. ``nan``, ``overflow``: see the aggregates. ``unit``: what float times count.
+    ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of ``explain()``'s names.
+    """
+
+    def __init__(
+        self,
+        *,
+        windows: Any,
+        aggregates: Any,
+        key: str | Sequence[str] | None = None,
+        time: str | None = None,
+        tie: str | Sequence[str] | None = None,
+        every: Any = None,
+        origin: Any = None,
+        min_rows: int = 0,
+        nan: Literal["value", "missing"] | None = None,
+        overflow: Literal["error", "null"] | None = None,
+        unit: str | None = None,
+        threads: int | None = None,
+        algorithm: str = "auto",
+    ) -> None:
+        self.key = _names(key, "key")
+        self.tie = _names(tie, "tie")
+        if time is not None and not isinstance(time, str):
+            raise BadSpecification(f"time= is the name of a column, not {time!r}")
+        self.time = time
+        self.windows = _windows(windows)
+        self.aggregates = _aggregates(aggregates, nan, overflow)
+        for name, window in self.windows.items():
+            if self.time is None and not isinstance(window, Rows):
+                raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
+        if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 0:
+            raise BadSpecification(f"min_rows= is a number of rows, not {min_rows!r}")
+        self.min_rows = min_rows
+        self.unit = unit
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise BadSpecification(f"threads= is a number from 1 on, not {threads!r}")
+        self.threads = threads
+        if algorithm not in COLUMN_ALGORITHMS:
+            raise BadSpecification(
+                f"algorithm= is one of {', '.join(COLUMN_ALGORITHMS)}, not {algorithm!r}"
+            )
+        self.algorithm = algorithm
+        self.every = _every(every, self.windows)
+        if origin is not None and every is None:
+            raise BadSpecification("origin= shifts the ticks of every=, which is not given")
+        self.origin = origin
+        self.outputs = [
+            (f"{aggregate.output_name}_{label}", aggregate, label)
+            for label in self.windows
+            for aggregate in self.aggregates
+        ]
+        names = [name for name, _, _ in self.outputs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise BadSpecification(
+                f"two answers would be called {', '.join(twice)}: rename an aggregate with "
+                ".alias(...), or give the windows as a dict of names"
+            )
+
+    def __call__(self, table: Any) -> Any:
+        """The table with its answers."""
+        from windrow.columns.frames import apply
+
+        return apply(self, table)
+
+    def explain(self, table: Any, *, count_combines: bool = False) -> str:
+        """What is done for each answer, and why; with a measured count of combines on request."""
+        from windrow.columns.frames import explain
+
+        return explain(self, table, count_combines)
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise unless every column the specification names is there, and no answer hides one."""
+        bounds = [(w.low, w.high) for w in self.windows.values() if isinstance(w, Bounds)]
+        needed = [
+            *((k, "key") for k in self.key),
+            *((t, "tie") for t in self.tie),
+            *([(self.time, "time")] if self.time is not None else []),
+            *((c, repr(a)) for a in self.aggregates for c in a.columns),
+            *((c, "bounds") for pair in bounds for c in pair),
+        ]
+        for column, user in needed:
+            if column not in names:
+                close = difflib.get_close_matches(column, names, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise BadSpecification(
+                    f"{user}: there is no column {column!r}{hint} "
+                    f"The table has {', '.join(map(repr, names)) or 'no columns'}"
+                )
+        for name, aggregate, _ in self.outputs:
+            if name in names and self.every is None:
+                raise BadSpecification(
+                    f"the table has a column {name!r} already, which {aggregate!r} would hide: "
+                    "rename it with .alias(...)"
+                )
+
+    def __repr__(self) -> str:
+        parts = [f"key={list(self.key)!r}"] if self.key else []
+        parts += [f"time={self.time!r}"] if self.time else []
+        parts += [f"windows={list(self.windows)!r}", f"aggregates={self.aggregates!r}"]
+        return f"Rolling({', '.join(parts)})"
+
+
+COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "b_int", "recalc")
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise BadSpecification(f"{what}= takes names of columns, not {name!r}")
+    return names
+
+
+def _windows(given: Any) -> dict[str, WindowSpec]:
+    if isinstance(given, Mapping):
+        found = {str(name): as_window(window) for name, window in given.items()}
+    else:
+        listed = [given] if isinstance(given, (str, Rows, Time, Bounds)) else list(given)
+        windows = [as_window(window) for window in listed]
+        found = {window.label: window for window in windows}
+        if len(found) < len(windows):
+            raise BadSpecification(
+                "two windows have the same name: give them as a dict {name: window}"
+            )
+    if not found:
+        raise BadSpecification("windows= is empty: give at least one")
+    return found
+
+
+def _aggregates(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
+    listed: Iterable[Any] = [given] if isinstance(given, (Aggregate, type)) else given
+    found = []
+    for item in listed:
+        aggregate = copy.copy(as_aggregate(item))
+        if isinstance(aggregate, Several):
+            raise BadSpecification(
+                "Several is for one window at a time; give Rolling its parts in the list"
+            )
+        if not aggregate.columns and aggregate.input_kinds:
+            raise BadSpecification(
+                f'{aggregate!r} needs a column here: {type(aggregate).__name__}("amount"), say'
+            )
+        if nan is not None:
+            aggregate.nan = nan
+        if overflow is not None:
+            aggregate.overflow = overflow
+        found.append(aggregate)
+    if not found:
+        raise BadSpecification("aggregates= is empty: give at least one")
+    return found
+
+
+def _every(given: Any, windows: Mapping[str, WindowSpec]) -> Duration | int | None:
+    if given is None:
+        return None
+    every = duration(given, "every=")
+    if (every.nanoseconds if isinstance(every, Duration) else every) <= 0:
+        raise BadSpecification(f"every= must be positive, not {given!r}")
+    for name, window in windows.items():
+        if not isinstance(window, Time) or window.after:
+            raise BadSpecification(
+                f"every= needs windows of time that do not look ahead; {name!r} is not one"
+            )
+    return every

@@ -1,0 +1,238 @@
+"""Rolling on tables equals the oracle, for every aggregate, window and kind of column."""
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import windrow as wr
+from tests.pairs import GeoMean
+from tests.tables import expected, members
+from windrow.testing import CASES
+from windrow.windows.compare import close, equal
+
+NUMERIC: list[Any] = [
+    wr.Count(),
+    wr.Count("x"),
+    wr.Sum("x"),
+    wr.Mean("x"),
+    wr.Variance("x"),
+    wr.StdDev("x", ddof=0),
+    wr.Min("x"),
+    wr.Max("x"),
+    wr.MaxCount("x"),
+    wr.ArgMax("x", "y"),
+    wr.First("x"),
+    wr.Last("x"),
+]
+WINDOWS: list[Any] = [
+    wr.rows(1),
+    wr.rows(3),
+    wr.rows(1000),
+    wr.rows(2, ending=2),
+    wr.rows(3, after=2),
+    wr.time(1),
+    wr.time(4),
+    wr.time(10**15),
+    wr.time(4, closed="left"),
+    wr.time(4, closed="both"),
+    wr.time(4, closed="neither"),
+    wr.time(5, ending=3),
+    wr.time(3, after=2),
+    wr.time(3, after=2, closed="neither"),
+]
+
+
+def check(
+    spec: wr.Rolling, table: pa.Table, unit: str | None = None, ulps: dict[str, int] | None = None
+) -> None:
+    rows = table.to_pylist()
+    answers = spec(table)
+    assert answers.column_names[: len(table.column_names)] == table.column_names
+    for name, aggregate, label in spec.outputs:
+        found = answers[name].to_pylist()
+        for i in range(len(rows)):
+            want = expected(
+                rows, spec, aggregate, members(rows, spec, spec.windows[label], i, unit)
+            )
+            got = found[i]
+            if isinstance(want, bool) or isinstance(got, bool):
+                got, want = (None if x is None else int(x) for x in (got, want))
+            if isinstance(want, float) and isinstance(got, float):
+                good = equal(got, want) or (not aggregate.reproducible and _near(got, want))
+            else:
+                good = equal(got, want)
+            assert good, f"{name} of row {i}: {got!r}, expected {want!r}, in {rows}"
+
+
+def _near(a: float, b: float) -> bool:
+    """Within one unit in the last place, which moments promise."""
+    return close(a, b) and (abs(a - b) <= math.ulp(b) or abs(a - b) <= 4e-15 * abs(b))
+
+
+FLOATS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.floats(-1e3, 1e3),
+    st.sampled_from([0.0, -0.0, 1e15, -1e18, 1.7e308, 1e20, -1e20, 1e-20, 1.0, math.nan, math.inf]),
+)
+
+
+@st.composite
+def tables(draw: Any, values: Any, keys: int = 3) -> pa.Table:
+    size = draw(st.integers(0, 25))
+    times = draw(st.lists(st.integers(0, 12), min_size=size, max_size=size))
+    if draw(st.booleans()):
+        times = sorted(times)
+    key = draw(st.lists(st.sampled_from([None, *range(keys)]), min_size=size, max_size=size))
+    x = draw(st.lists(st.one_of(st.none(), values), min_size=size, max_size=size))
+    y = draw(st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=size, max_size=size))
+    kind = pa.float64() if values is FLOATS else pa.int64()
+    return pa.table(
+        {
+            "k": pa.array(key, pa.int64()),
+            "t": pa.array(times, pa.int64()),
+            "x": pa.array(x, kind),
+            "y": pa.array(y, pa.int64()),
+        }
+    )
+
+
+@given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.integers(0, 3))
+@settings(max_examples=300)
+def test_floats(table: pa.Table, window: Any, keyed: bool, min_rows: int) -> None:
+    check(
+        wr.Rolling(
+            key="k" if keyed else None,
+            time="t",
+            windows=[window],
+            aggregates=NUMERIC,
+            min_rows=min_rows,
+        ),
+        table,
+    )
+
+
+@given(tables(st.integers(-(2**40), 2**40)), st.sampled_from(WINDOWS), st.booleans())
+def test_integers(table: pa.Table, window: Any, keyed: bool) -> None:
+    check(
+        wr.Rolling(key="k" if keyed else None, time="t", windows=[window], aggregates=NUMERIC),
+        table,
+    )
+
+
+@given(tables(st.integers(-(2**63), 2**63 - 1)), st.sampled_from(WINDOWS))
+def test_wide_integers(table: pa.Table, window: Any) -> None:
+    aggregates = [
+        wr.Sum("x", overflow="null"),
+        wr.Mean("x"),
+        wr.Min("x"),
+        wr.Max("x"),
+        wr.Last("x"),
+    ]
+    check(wr.Rolling(key="k", time="t", windows=[window], aggregates=aggregates), table)
+
+
+@given(tables(FLOATS), st.sampled_from(WINDOWS), st.sampled_from(["daba_lite", "b_int", "recalc"]))
+@settings(max_examples=60)
+def test_forced_algorithms(table: pa.Table, window: Any, algorithm: str) -> None:
+    aggregates = [wr.Max("x"), wr.Min("x"), wr.Sum("x"), wr.StdDev("x"), wr.ArgMax("x", "y")]
+    if algorithm == "daba_lite":
+        aggregates = aggregates[:2]
+    check(
+        wr.Rolling(key="k", time="t", windows=[window], aggregates=aggregates, algorithm=algorithm),
+        table,
+    )
+
+
+@given(tables(FLOATS), st.data())
+@settings(max_examples=60)
+def test_bounds(table: pa.Table, data: Any) -> None:
+    size = table.num_rows
+    low = data.draw(st.lists(st.integers(-3, 14), min_size=size, max_size=size))
+    high = data.draw(st.lists(st.integers(-3, 14), min_size=size, max_size=size))
+    table = table.append_column("lo", pa.array(low, pa.int64()))
+    table = table.append_column("hi", pa.array(high, pa.int64()))
+    check(wr.Rolling(key="k", time="t", windows=[wr.bounds("lo", "hi")], aggregates=NUMERIC), table)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.values], ids=lambda c: c.name)
+def test_corpus(case: Any) -> None:
+    numbers = case.kind in ("number", "positive")
+    try:
+        x = pa.array(case.values)
+    except pa.ArrowInvalid:
+        x = pa.array([None if v is None else float(v) for v in case.values])
+    aggregates: list[Any] = [
+        wr.Count("x"),
+        wr.Min("x"),
+        wr.Max("x"),
+        wr.First("x"),
+        wr.MaxCount("x"),
+    ]
+    if numbers:
+        aggregates += [wr.Sum("x", overflow="null"), wr.Mean("x"), wr.StdDev("x")]
+    if case.kind == "positive":
+        aggregates += [wr.GeometricMean("x")]
+    if case.kind in ("string", "bytes"):
+        aggregates += [wr.Concat("x")]
+    n = len(case.values)
+    table = pa.table({"x": x, "t": pa.array(range(n), pa.int64())})
+    windows = [wr.rows(1), wr.rows(2), wr.rows(3), wr.rows(5), wr.time(3)]
+    check(wr.Rolling(time="t", windows=windows, aggregates=aggregates), table)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(0.5, 100)), max_size=30),
+    st.integers(1, 8),
+    st.sampled_from(["auto", "daba_lite", "b_int", "recalc"]),
+)
+@settings(max_examples=40)
+def test_a_users_aggregate(values: list[Any], rows: int, algorithm: str) -> None:
+    table = pa.table({"x": pa.array(values, pa.float64())})
+    check(
+        wr.Rolling(windows=[wr.rows(rows)], aggregates=[GeoMean("x")], algorithm=algorithm), table
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+        pa.float16(), pa.float32(), pa.bool_(), pa.decimal128(10, 2),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_types_of_numbers(kind: pa.DataType) -> None:
+    plain = [1, 0, None, 1, 1, 0, 1]
+    values: list[Any] = [None if v is None else bool(v) for v in plain]
+    if not pa.types.is_boolean(kind):
+        values = [None if v is None else v * 3 for v in plain]
+    if pa.types.is_decimal(kind):
+        values = [None if v is None else Decimal(v) / 4 for v in plain]
+    if pa.types.is_float16(kind):
+        values = [None if v is None else np.float16(v) for v in plain]
+    table = pa.table({"x": pa.array(values, kind)})
+    spec = wr.Rolling(
+        windows=[wr.rows(2), wr.rows(4)],
+        aggregates=[
+            wr.Sum("x"),
+            wr.Mean("x"),
+            wr.Max("x"),
+            wr.Min("x"),
+            wr.Last("x"),
+            wr.StdDev("x"),
+        ],
+    )
+    out = spec(table)
+    assert out["x_max_2rows"].type == kind
+    assert out["x_last_4rows"].type == kind
+    sums = [None if v is None else float(v) for v in out["x_sum_2rows"].to_pylist()]
+    flat = [None if v is None else float(v) for v in values]
+    for i, got in enumerate(sums):
+        present = [v for v in flat[max(0, i - 1) : i + 1] if v is not None]
+        assert got == (sum(present) if present else None)
