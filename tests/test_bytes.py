@@ -1,11 +1,14 @@
 """Bytes: what was written is read, anything else is refused and never decoded into an answer."""
 
+import copy
 import math
+import pickle
 import struct
 import zlib
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -13,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
-from tests.pairs import PAIRS, pair_name
+from tests.pairs import PAIRS, accepted, pair_name
 from windrow.aggregates import EMPTY, codec
 from windrow.aggregates.codec import Reader
 from windrow.errors import BadBytes, BadValue
+from windrow.testing import CombineCounter
 from windrow.windows import DabaLite, Window
 from windrow.windows.compare import equal
 
@@ -122,19 +126,115 @@ def test_messages() -> None:
         DabaLite.from_bytes(filled(DabaLite, wr.Variance()).to_bytes(), wr.Variance(ddof=0))
 
 
-@given(st.binary(max_size=80))
-def test_garbage_behind_a_valid_frame_never_becomes_an_answer(payload: bytes) -> None:
-    """Even with the right header and checksum, only a real window is accepted."""
-    for algorithm in (DabaLite, wr.windows.FlatFat, wr.windows.FlatFit, wr.windows.MonotoneDeque):
-        good = algorithm(wr.Max()).to_bytes()
-        head = good[:14] + struct.pack("<Q", len(payload))
-        data = head + payload
-        data += struct.pack("<I", zlib.crc32(data))
-        try:
-            window = algorithm.from_bytes(data, wr.Max())
-        except BadBytes:
-            continue
+def reframed(data: bytes, payload: bytes) -> bytes:
+    """Another payload behind the same header, with a checksum that fits."""
+    data = data[:14] + struct.pack("<Q", len(payload)) + payload
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+@pytest.mark.parametrize("algorithm", accepted(wr.Max()), ids=pair_name)
+@given(st.data())
+def test_damage_behind_a_right_checksum_never_becomes_an_answer(
+    algorithm: type[Window], data: Any
+) -> None:
+    """Bytes changed, cut, or made up: a window that keeps its invariants, or BadBytes."""
+    good = filled(algorithm, wr.Max()).to_bytes()
+    payload = bytearray(good[22:-4])
+    kind = data.draw(st.sampled_from(["change", "cut", "more", "new"]))
+    if kind == "change":
+        for _ in range(data.draw(st.integers(1, 3))):
+            payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    elif kind == "cut":
+        del payload[data.draw(st.integers(0, len(payload) - 1)) :]
+    elif kind == "more":
+        payload += data.draw(st.binary(min_size=1, max_size=5))
+    else:
+        payload = bytearray(data.draw(st.binary(max_size=60)))
+    try:
+        window = algorithm.from_bytes(reframed(good, bytes(payload)), wr.Max())
+    except BadBytes:
+        return
+    assert kind != "more"
+    window.check_invariants()
+    window.query()
+    assert len(window) >= 0
+
+
+def test_a_broken_structure_is_not_loaded() -> None:
+    """The sizes are wrong though every byte is well formed: only check_invariants can see it."""
+    window = DabaLite(wr.Max())
+    for i in range(4):
+        window.insert(i)
+    window._B.append(7)
+    with pytest.raises(BadBytes, match="size invariant"):
+        DabaLite.from_bytes(window.to_bytes(), wr.Max())
+
+
+def test_another_kind_of_bytes_is_refused() -> None:
+    partial = wr.Max().to_bytes(3)
+    with pytest.raises(BadBytes):
+        DabaLite.from_bytes(partial, wr.Max())
+
+
+@pytest.mark.parametrize(("algorithm", "aggregate"), PAIRS, ids=pair_name)
+def test_copies_and_pickles_are_windows_of_their_own(
+    algorithm: type[Window], aggregate: wr.Aggregate
+) -> None:
+    window = filled(algorithm, aggregate)
+    before = window.query()
+    for other in (copy.copy(window), copy.deepcopy(window), pickle.loads(pickle.dumps(window))):
+        assert equal(other.query(), before)
+        other.bulk_evict(len(other) - 1)
+        other.evict()
+        assert equal(window.query(), before)
         window.check_invariants()
+
+
+def test_a_sliding_window_can_be_copied() -> None:
+    sliding = wr.Sliding("1h", wr.Max())
+    sliding.insert(3, at=datetime(2024, 1, 1))
+    for other in (copy.deepcopy(sliding), pickle.loads(pickle.dumps(sliding))):
+        assert other.insert(5, at=datetime(2024, 1, 1, 0, 30)) == 5
+        assert sliding.query() == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(Decimal(1), 3.0), (3.0, Decimal(1)), (1, Decimal(2))], ids=str
+)
+def test_the_kind_of_values_survives_a_reload(first: Any, second: Any) -> None:
+    for aggregate in (wr.Sum(), wr.Mean(), wr.Several(wr.Sum(), wr.Count())):
+        window = DabaLite(aggregate)
+        window.insert(first)
+        for again in (
+            DabaLite.from_bytes(window.to_bytes(), aggregate),
+            copy.deepcopy(window),
+        ):
+            with pytest.raises(BadValue, match="cannot be combined"):
+                again.insert(second)
+
+
+def test_zones_survive_by_name() -> None:
+    value = datetime(2024, 7, 1, tzinfo=ZoneInfo("America/New_York"))
+    back = codec.decode(Reader(codec.encode(value)))
+    assert back.tzinfo == value.tzinfo
+    with pytest.raises(BadValue, match="not valid Unicode"):
+        codec.encode("\ud800")
+
+
+def test_loading_is_linear() -> None:
+    """Counted, not timed: combines per row to load a window do not grow with it."""
+    for algorithm in (wr.windows.TwoStacks, wr.windows.Daba, DabaLite):
+        spent = []
+        for size in (200, 800):
+            counter = CombineCounter(wr.Max())
+            window = algorithm(counter.aggregate)
+            for i in range(size):
+                window.insert(i)
+            data = window.to_bytes()
+            counter.take()
+            algorithm.from_bytes(data, counter.aggregate)
+            spent.append(counter.take() / size)
+        assert spent[1] <= 1.5 * spent[0] + 1
 
 
 def test_partials_alone() -> None:

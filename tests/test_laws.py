@@ -1,17 +1,20 @@
 """Flags are promises: every registered aggregate keeps its own; broken ones are found and shown."""
 
+import math
+import operator
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
 
 import windrow as wr
 from tests.pairs import AGGREGATES, GeoMean
 from windrow.aggregates import REGISTRY
-from windrow.errors import BadSpecification, BadValue, LawBroken, Refused
-from windrow.testing import check_laws
-from windrow.testing.strategies import values
+from windrow.errors import BadBytes, BadSpecification, BadValue, LawBroken, Refused
+from windrow.testing import CountedWindow, check_laws
+from windrow.testing.strategies import values, window_machine
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
@@ -34,21 +37,24 @@ def test_a_users_aggregate_keeps_its_promises() -> None:
     check_laws(GeoMean(), [0.5, 2.0, 3.0])
 
 
-def test_promises_not_made_are_not_kept() -> None:
+@pytest.mark.parametrize("flag", ["commutative", "selective", "invertible"])
+@pytest.mark.parametrize("name", REGISTRY)
+def test_promises_not_made_are_not_kept(name: str, flag: str) -> None:
     """Each flag is off because it must be: switching it on is found."""
-    for name, kind in REGISTRY.items():
-        for flag in ("commutative", "selective"):
-            if getattr(kind, flag):
-                continue
-
-            liar = type(name, (kind,), {flag: True})
-            values: list[Any] = [1.5, 2.5, 2.5]
-            if name == "ArgMax":
-                values = [("a", 1), ("b", 2), ("c", 2)]
-            elif name == "Concat":
-                values = ["a", "b"]
-            with pytest.raises(LawBroken, match=f"promises {flag}"):
-                check_laws(liar(), values)
+    kind = REGISTRY[name]
+    if getattr(kind, flag):
+        return
+    members: dict[str, Any] = {flag: True}
+    if flag == "invertible":
+        members["inverse"] = staticmethod(lambda total, oldest: total)
+    liar = type(name, (kind,), members)
+    values: list[Any] = [1.5, 2.5, 2.5]
+    if name == "ArgMax":
+        values = [("a", 1), ("b", 2), ("c", 2)]
+    elif name == "Concat":
+        values = ["a", "b"]
+    with pytest.raises(LawBroken, match=f"promises {flag}"):
+        check_laws(liar(), values)
 
 
 class Average(wr.Aggregate):
@@ -169,3 +175,103 @@ def test_several_inputs_need_a_tuple() -> None:
     window.insert((None, 3))
     window.insert(("a", None))
     assert window.query() is None
+
+
+def test_a_combine_that_changes_its_arguments_is_found() -> None:
+    class Lists(wr.Aggregate):
+        @staticmethod
+        def lift(x: int) -> list[int]:
+            return [x]
+
+        @staticmethod
+        def combine(a: list[int], b: list[int]) -> list[int]:
+            a += b
+            return a
+
+    with pytest.raises(LawBroken, match="changes its arguments"):
+        check_laws(Lists(), [1, 2])
+
+
+def test_partials_without_bytes_can_be_checked() -> None:
+    class Sets(wr.Aggregate):
+        commutative = True
+
+        @staticmethod
+        def lift(x: int) -> frozenset[int]:
+            return frozenset([x])
+
+        @staticmethod
+        def combine(a: frozenset[int], b: frozenset[int]) -> frozenset[int]:
+            return a | b
+
+    check_laws(Sets(), [1, 2, 3], bytes=False)
+    with pytest.raises(BadValue, match="has no byte form"):
+        check_laws(Sets(), [1, 2, 3])
+
+
+def test_small_values_do_not_hide_a_broken_law() -> None:
+    with pytest.raises(LawBroken):
+        check_laws(Average(), [1e-13, 2e-13, 4e-13])
+
+
+def test_how_functions_may_be_written() -> None:
+    class Logs(wr.Aggregate):
+        identity = 0.0
+        lift = math.log
+        combine = staticmethod(operator.add)
+
+    class Powers(wr.Aggregate):
+        @staticmethod
+        def lift(x: float, base: float = 2) -> float:
+            return float(base**x)
+
+        combine = staticmethod(operator.add)
+
+    class Top(wr.Aggregate):
+        identity = ()
+        schema = wr.aggregates.Schema.single("value")
+
+        def __init__(self, k: int) -> None:  # without super().__init__()
+            self.k = k
+
+        def lift(self, x: int) -> tuple[int, ...]:
+            return (x,)
+
+        def combine(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(sorted(a + b, reverse=True)[: self.k])
+
+    for aggregate, given_values, expected in (
+        (Logs(), (math.e, 1.0), 1.0),
+        (Powers(), (1, 2), 6.0),
+        (Top(2), (1, 3, 2), (3, 2)),
+    ):
+        window = wr.windows.DabaLite(aggregate)
+        for value in given_values:
+            window.insert(value)
+        assert window.query() == expected
+    assert repr(Top(2)) == "Top(k=2)"
+    data = wr.windows.DabaLite(Top(2)).to_bytes()
+    with pytest.raises(BadBytes, match="something else"):
+        wr.windows.DabaLite.from_bytes(data, Top(4))
+    with pytest.raises(BadSpecification, match="make Top an instance"):
+        wr.windows.DabaLite(Top)
+    with pytest.raises(BadSpecification, match="first parameter must be called self"):
+        type("Wrong", (wr.Aggregate,), {"combine": lambda this, a, b: a})
+    with pytest.raises(BadSpecification, match=r"write Several\(...\)"):
+        wr.Sliding("1h", [wr.Max(), wr.Sum()])  # type: ignore[arg-type]
+
+
+def test_counting_a_class_leaves_the_class_alone() -> None:
+    counted = CountedWindow(wr.windows.DabaLite, wr.Max)
+    counted.insert(1)
+    counted.insert(2)
+    counted.bulk_evict(1)
+    window = wr.windows.DabaLite(wr.Max())
+    window.insert(1)
+    window.insert(2)
+    assert window.query() == 2
+
+
+def test_a_users_strategy_drives_the_state_machine() -> None:
+    machine = window_machine(wr.windows.DabaLite, GeoMean(), st.floats(0.1, 10))
+    run_state_machine_as_test(machine, settings=settings(max_examples=10))

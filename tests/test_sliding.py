@@ -2,12 +2,14 @@
 
 # mypy: disable-error-code="arg-type"
 
+import contextlib
 import math
 import random
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import as_window
+from windrow.testing import TIMED_CASES
 
 Closed = Literal["right", "left", "both", "neither"]
 CLOSED: list[Closed] = ["right", "left", "both", "neither"]
@@ -305,5 +308,126 @@ def test_overflow_names_column_and_row_and_passes() -> None:
     window.insert(2**63 - 1, at=1)
     with pytest.raises(SumOverflow, match=r"Sum\('clicks'\)") as caught:
         window.insert(1, at=2)
-    assert "ends with the row at 2" in caught.value.__notes__[0]
+    assert "In the window of row 1 (at 2)" in caught.value.__notes__[0]
     assert window.insert(5, at=3) == 6
+
+
+def test_times_that_are_missing_or_too_fine() -> None:
+    for nothing in (np.datetime64("NaT", "ns"), pd.NaT):
+        with pytest.raises(BadValue, match="has no time"):
+            wr.Sliding("1h", wr.Count()).insert(1, at=nothing)
+        window = wr.Sliding("1h", wr.Count())
+        window.insert(1, at=pd.Timestamp("2024-01-01"))
+        with pytest.raises(BadValue, match="has no time"):
+            window.insert(1, at=nothing)
+    with pytest.raises(BadValue, match="finer than microseconds"):
+        wr.Sliding("1us", wr.Count()).insert(0, at=pd.Timestamp("2024-01-01 00:00:00.000000999"))
+    assert wr.time(pd.Timedelta("1500ns")).label == "1500ns"
+    window = wr.Sliding("1h", wr.Count())
+    window.insert(0, at=np.datetime64("2024-01-01", "ns"))
+    with pytest.raises(BadValue, match="out of range"):
+        window.insert(0, at=np.datetime64("2500-01-01", "D"))
+    for wrong in (True, "3", 10**30):
+        window = wr.Sliding(wr.time(5), wr.Count())
+        window.insert(0, at=1)
+        with pytest.raises(BadValue):
+            window.insert(0, at=wrong)
+
+
+def test_integers_may_have_a_unit() -> None:
+    window = wr.Sliding("2s", wr.Count(), unit="s")
+    assert [window.insert(0, at=t) for t in (0, 0.5, 2, 3)] == [1, 2, 2, 2]
+    with pytest.raises(BadValue, match=r"round\(t, 9\)"):
+        window.insert(0, at=3.0 + 1e-15 * 444)
+
+
+def test_a_single_capital_m_is_not_minutes() -> None:
+    with pytest.raises(BadSpecification, match="say how many days"):
+        wr.time("5M")
+
+
+def test_draining_twice_changes_nothing() -> None:
+    window = wr.Sliding(wr.time(10), wr.Sum(), lateness=5)
+    window.insert(1, at=100)
+    assert (window.drain(), window.drain()) == (1, 1)
+    with pytest.raises(OutOfOrder, match=r"at 99 came after drain.* up to 100"):
+        window.insert(1, at=99)
+    window.insert(1, at=101)
+    assert window.drain() == 2
+
+
+def test_a_refused_value_does_not_decide_the_clock() -> None:
+    window = wr.Sliding("1h", wr.Sum())
+    with pytest.raises(BadValue):
+        window.insert("x", at=datetime(2024, 1, 1))
+    assert window.insert(1, at=datetime(2024, 1, 1, tzinfo=UTC)) == 1
+
+
+class Fragile(wr.Aggregate):
+    """Adds, and raises at a chosen application of ⊕."""
+
+    _fuse = 0
+
+    def combine(self, a: int, b: int) -> int:
+        self._fuse -= 1
+        if self._fuse == 0:
+            raise RuntimeError("boom")
+        return a + b
+
+
+@given(
+    st.sampled_from([wr.time(10), wr.rows(4), wr.rows(3, ending=2), wr.time(6, ending=3)]),
+    st.sampled_from(["DabaLite", "Daba", "TwoStacksLite", "FlatFat", "FlatFit"]),
+    st.integers(1, 25),
+    st.integers(1, 12),
+    st.integers(0, 12),
+    st.sampled_from([None, 3]),
+)
+def test_after_a_combine_that_raises_the_window_goes_on(
+    policy: Any, algorithm: str, rows: int, fuse: int, gap: int, lateness: int | None
+) -> None:
+    """The row that failed is not in; every other row is where it belongs."""
+    aggregate = Fragile()
+    window = wr.Sliding(policy, aggregate, algorithm, lateness=lateness)
+    taken = []
+    for i in range(rows):
+        window.insert(3**i, at=i)
+        taken.append((i, 3**i))
+    aggregate._fuse = fuse
+    now = rows - 1 + gap
+    with contextlib.suppress(RuntimeError):
+        window.insert(5, at=now)
+    aggregate._fuse = 0
+    assert len(window) == len(window.window)
+    later = now + 1
+    for _ in range(4):
+        window.insert(7, at=later)
+        later += 1
+    window.drain()
+    plain = window.window
+    plain.check_invariants()
+    assert plain.query() == window.query()
+
+
+def test_timed_corpus() -> None:
+    for case in TIMED_CASES:
+        windows: dict[Any, wr.Sliding] = {}
+        accepted: dict[Any, list[tuple[int, float | None]]] = {}
+        for key, time, value in case.rows:
+            window = windows.setdefault(
+                key, wr.Sliding(wr.time(10), wr.Sum(), lateness=case.lateness or None)
+            )
+            try:
+                window.insert(value, at=time)
+                accepted.setdefault(key, []).append((time, value))
+            except OutOfOrder:
+                assert case.name == "wholly late"
+        for key, window in windows.items():
+            rows = sorted(accepted[key], key=lambda row: row[0])
+            last = rows[-1][0]
+            inside_now = [v for t, v in rows if last - 10 < t <= last and v is not None]
+            assert window.drain() == (sum(inside_now) if inside_now else None), case.name
+
+
+def test_holistic_aggregates_say_that_they_grow() -> None:
+    assert "grows with the window" in wr.Sliding("1h", wr.Concat()).explain()

@@ -1,5 +1,8 @@
 """windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
 
+import importlib
+from typing import Any
+
 from windrow import aggregates, errors, greedy, shared, windows
 from windrow.aggregates import (
     Aggregate,
@@ -22,6 +25,13 @@ from windrow.rolling import Rolling
 from windrow.slides import bounds, rows, time
 from windrow.sliding import Sliding
 from windrow.version import __version__
+
+
+def __getattr__(name: str) -> Any:
+    if name == "testing":  # loaded when used: it is for tests
+        return importlib.import_module("windrow.testing")
+    raise AttributeError(f"module 'windrow' has no attribute {name!r}")
+
 
 __all__ = [
     "Aggregate",

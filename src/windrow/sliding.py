@@ -9,7 +9,7 @@ from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, Wind
 from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Rows, Time, WindowSpec, as_window
 from windrow.support import require
-from windrow.times import Clock, Duration, clock_of, duration
+from windrow.times import Clock, Duration, clock_of, duration, is_missing
 
 
 class Sliding:
@@ -56,7 +56,6 @@ class Sliding:
         self.policy: Rows | Time = policy
         self.choice = choose(self.aggregate, algorithm, latency)
         self.window = self.choice.algorithm(self.aggregate)
-        self._lift = self.aggregate.lifter()
         self._lateness = None if lateness is None else duration(lateness, "lateness=")
         if self._lateness is not None and _amount(self._lateness) < 0:
             raise BadSpecification(f"lateness= must not be negative, not {lateness!r}")
@@ -64,6 +63,7 @@ class Sliding:
         self._clock: Clock | None = None
         self._now: int | None = None  # the time of the last row released, or advanced to
         self._seen: int | None = None  # the youngest time seen, with lateness
+        self._drained: int | None = None  # nothing before this may come any more
         self._waiting: list[tuple[int, int, Partial]] = []  # a heap, with lateness
         self._arrivals = 0
         self._ahead: deque[tuple[int | None, Partial]] = deque()  # newer than the window's end
@@ -74,25 +74,30 @@ class Sliding:
 
     # --- time -----------------------------------------------------------------------------------
 
-    def _ticks(self, at: Any) -> int:
-        if self._clock is None:
-            clock = clock_of(at, self._unit)
-            if isinstance(self.policy, Time):
-                self._length = clock.length(self.policy.length, "the window")
-                self._ending = (
-                    clock.length(self.policy.ending, "ending=") if self.policy.ending else 0
-                )
-            if self._lateness is not None:
-                self._delay = clock.length(self._lateness, "lateness=")
-            self._clock = clock
+    def _clock_for(self, at: Any) -> Clock:
+        """The clock; for the first time, one that fits it, tried on the window's lengths."""
+        if self._clock is not None:
+            if is_missing(at):
+                raise BadValue("the row has no time: give every row one, or leave the row out")
+            return self._clock
+        clock = clock_of(at, self._unit)
+        if isinstance(self.policy, Time):
+            self._length = clock.length(self.policy.length, "the window")
+            self._ending = clock.length(self.policy.ending, "ending=") if self.policy.ending else 0
+        if self._lateness is not None:
+            self._delay = clock.length(self._lateness, "lateness=")
+        return clock
+
+    @staticmethod
+    def _ticks(clock: Clock, at: Any) -> int:
         try:
-            return self._clock.to_ticks(at)
+            return clock.to_ticks(at)
         except WindrowError:
             raise
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BadValue(
                 f"{at!r} ({type(at).__name__}) is not a time like the ones before, which were "
-                f"{self._clock.kind}"
+                f"{clock.kind}"
             ) from error
 
     def _shown(self, ticks: int | None) -> Any:
@@ -101,25 +106,33 @@ class Sliding:
     # --- rows -----------------------------------------------------------------------------------
 
     def insert(self, value: Any, at: Any = None) -> Any:
-        """Take a row, slide, and return the current answer."""
+        """Take a row, slide, and return the current answer.
+
+        A value or time that is refused changes nothing. An answer that cannot be given (an integer
+        sum that overflows) is an error too, but the row is in.
+        """
         if at is None:
             if isinstance(self.policy, Time) or self._lateness is not None or self._clock:
                 raise BadSpecification(
                     "insert() needs the row's time: insert(value, at=...). Only a window of rows "
                     "without lateness= can do without, and then for all rows"
                 )
-            self._enter(None, self._lift(value))
+            partial = self.window.lift(value)
+            self._arrivals += 1
+            self._enter(None, partial)
             return self.query()
-        if self._clock is None and (self._times or self._ahead):
+        if self._clock is None and self._arrivals:
             raise BadSpecification("rows came without a time before: all with times or all without")
-        ticks = self._ticks(at)
+        clock = self._clock_for(at)
+        ticks = self._ticks(clock, at)
         self._check_order(ticks)
-        partial = self._lift(value)
+        partial = self.window.lift(value)
+        self._clock = clock
+        self._arrivals += 1
         if self._lateness is None:
             self._enter(ticks, partial)
         else:
             heappush(self._waiting, (ticks, self._arrivals, partial))
-            self._arrivals += 1
             self._seen = ticks if self._seen is None else max(self._seen, ticks)
             self._release(self._seen - self._delay)
         return self.query()
@@ -137,59 +150,77 @@ class Sliding:
                 f"than the lateness before it, and later rows were already answered. "
                 "Allow for more lateness, or leave the row out"
             )
+        elif self._drained is not None and ticks < self._drained:
+            raise OutOfOrder(
+                f"a row at {self._shown(ticks)} came after drain(), which had released all rows up "
+                f"to {self._shown(self._drained)}: leave the row out"
+            )
 
-    def _release(self, frontier: int) -> None:
-        """Let rows before the frontier enter; peers with equal time are never split."""
-        while self._waiting and self._waiting[0][0] < frontier:
-            ticks, _, partial = heappop(self._waiting)
+    def _release(self, frontier: int | None) -> None:
+        """Let rows before the frontier enter, or all; peers with equal time are never split."""
+        while self._waiting and (frontier is None or self._waiting[0][0] < frontier):
+            ticks, _, partial = self._waiting[0]
             self._enter(ticks, partial)
+            heappop(self._waiting)
 
     def _enter(self, ticks: int | None, partial: Partial) -> None:
+        before, self._now = self._now, ticks
         self._ahead.append((ticks, partial))
-        self._now = ticks
-        self._slide()
+        try:
+            self._slide()
+        except BaseException:  # a combine that raises: the row is not in, what had left stays out
+            if self._ahead and self._ahead[-1][1] is partial:
+                self._ahead.pop()
+            self._now = before
+            raise
 
     def _slide(self) -> None:
         """Evict what is too old, then let in what the window's end has reached."""
-        leaving = 0
+        times, ahead = self._times, self._ahead
         if isinstance(self.policy, Rows):
-            entering = max(0, len(self._ahead) - self._ending)
-            leaving = max(0, len(self._times) + entering - self._length)
-            leaving = min(leaving, len(self._times))
-        else:
-            end = (self._now or 0) - self._ending
-            start = end - self._length
-            # Integer times: "at most start" is "before start + 1".
-            keep_from = start if self.policy.includes_start else start + 1
-            enter_before = end + 1 if self.policy.includes_end else end
-            while leaving < len(self._times) and self._time(leaving) < keep_from:
-                leaving += 1
-        self.window.bulk_evict(leaving)
-        for _ in range(leaving):
-            self._times.popleft()
-        ahead = self._ahead
-        if isinstance(self.policy, Rows):
+            entering = max(0, len(ahead) - self._ending)
+            self._evict(min(len(times), max(0, len(times) + entering - self._length)))
             for _ in range(entering):
-                self._push(*ahead.popleft())
+                self._push_next()
             return
+        end = (self._now or 0) - self._ending
+        start = end - self._length
+        # Integer times: "at most start" is "before start + 1".
+        keep_from = start if self.policy.includes_start else start + 1
+        enter_before = end + 1 if self.policy.includes_end else end
+        leaving = 0
+        for time in times:
+            if time is not None and time >= keep_from:
+                break
+            leaving += 1
+        self._evict(leaving)
         while ahead and (ahead[0][0] or 0) < enter_before:
-            ticks, partial = ahead.popleft()
-            if (ticks or 0) >= keep_from:
-                self._push(ticks, partial)
+            if (ahead[0][0] or 0) >= keep_from:
+                self._push_next()
+            else:
+                ahead.popleft()
 
-    def _time(self, i: int) -> int:
-        return self._times[i] or 0
+    def _evict(self, n: int) -> None:
+        try:
+            self.window.bulk_evict(n)
+        finally:  # also where it stopped half way
+            while len(self._times) > len(self.window):
+                self._times.popleft()
 
-    def _push(self, ticks: int | None, partial: Partial) -> None:
+    def _push_next(self) -> None:
+        ticks, partial = self._ahead[0]
         self.window.push(partial)
         self._times.append(ticks)
+        self._ahead.popleft()
 
     def advance(self, at: Any) -> Any:
         """Let time pass without a row, and return the answer as of ``at``."""
         if isinstance(self.policy, Rows):
             raise BadSpecification("a window of rows does not slide with time: nothing to advance")
-        ticks = self._ticks(at)
+        clock = self._clock_for(at)
+        ticks = self._ticks(clock, at)
         self._check_order(ticks)
+        self._clock = clock
         if self._lateness is None:
             self._now = ticks
         else:
@@ -202,11 +233,8 @@ class Sliding:
 
     def drain(self) -> Any:
         """Release the rows that wait for lateness, and return the answer after the last of them."""
-        while self._waiting:
-            ticks, _, partial = heappop(self._waiting)
-            self._enter(ticks, partial)
-        if self._seen is not None:
-            self._seen += self._delay  # what was drained is answered: nothing may come before it
+        self._release(None)
+        self._drained = self._now if self._drained is None else max(self._drained, self._now or 0)
         return self.query()
 
     # --- answers --------------------------------------------------------------------------------
@@ -216,8 +244,8 @@ class Sliding:
         try:
             return self.window.query()
         except OverflowError as error:
-            where = "" if self._now is None else f" ends with the row at {self._shown(self._now)}"
-            error.add_note(f"The window of {len(self)} rows{where}; no row was lost.")
+            at = "" if self._now is None else f" (at {self._shown(self._now)})"
+            error.add_note(f"In the window of row {self._arrivals - 1}{at}; the row was taken.")
             raise
 
     def __len__(self) -> int:
@@ -243,7 +271,10 @@ class Sliding:
 
     def explain(self) -> str:
         """Which algorithm, why, and what it costs."""
-        return f"{self.aggregate!r} over {self.policy.label}\n{self.choice}"
+        text = f"{self.aggregate!r} over {self.policy.label}\n{self.choice}"
+        if self.aggregate.kind == "holistic":
+            text += "\n  holistic: a partial grows with the window, and so does each combine"
+        return text
 
     def __repr__(self) -> str:
         return (

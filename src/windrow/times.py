@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from numbers import Integral
+from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def duration(value: Any, what: str) -> Duration | int:
     if isinstance(value, str):
         return _parse(value, what)
     if isinstance(value, timedelta):
-        nanoseconds = value // timedelta(microseconds=1) * 1000
+        nanoseconds = value // timedelta(microseconds=1) * 1000 + getattr(value, "nanoseconds", 0)
         return Duration(nanoseconds, _label(nanoseconds))
     if isinstance(value, np.timedelta64):
         nanoseconds = _timedelta64(value, what)
@@ -78,10 +79,12 @@ def _parse(text: str, what: str) -> Duration:
     stripped = text.strip()
     while position < len(stripped):
         piece = _PIECE.match(stripped, position)
-        unit = piece and (_UNITS.get(piece[2]) or _UNITS.get(piece[2].lower()))
+        # "5M" is months elsewhere, so a single letter means what it says
+        word = piece[2] if piece and len(piece[2]) == 1 else piece[2].lower() if piece else ""
+        unit = _UNITS.get(word)
         if not piece or not unit:
             hint = ""
-            if piece and piece[2].lower().startswith(("mo", "y", "q")):
+            if piece and (piece[2] == "M" or word.startswith(("mo", "y", "q"))):
                 hint = " Months and years have no fixed length: say how many days."
             raise BadSpecification(
                 f"{what}: cannot read {text!r} as a length of time at {stripped[position:]!r}. "
@@ -146,75 +149,123 @@ class Clock:
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_INT64 = 1 << 63
 
 
 def clock_of(value: Any, unit: str | None = None) -> Clock:
-    """The clock for times like this one; ``unit`` says what a float counts."""
+    """The clock for times like this one; ``unit`` says what a plain number counts."""
+    if is_missing(value):
+        raise BadValue("the row has no time: give every row one, or leave the row out")
     if isinstance(value, datetime):
-        if value.utcoffset() is None:
-            return Clock(
-                "datetimes without a zone",
-                "us",
-                lambda v: (v - _EPOCH) // _MICROSECOND,
-                lambda ticks: _EPOCH + ticks * _MICROSECOND,
-            )
-        return Clock(
-            "datetimes with a zone",
-            "us",
-            lambda v: (v - _EPOCH_UTC) // _MICROSECOND,
-            lambda ticks: _EPOCH_UTC + ticks * _MICROSECOND,
-        )
+        aware = value.utcoffset() is not None
+        kind = f"datetimes with{'' if aware else 'out'} a zone"
+        epoch = _EPOCH_UTC if aware else _EPOCH
+        return Clock(kind, "us", partial(_from_datetime, epoch), partial(_to_datetime, epoch))
     if isinstance(value, date):
-        return Clock("dates", "d", _date_ticks, date.fromordinal)
+        return Clock("dates", "d", _from_date, date.fromordinal)
     if isinstance(value, np.datetime64):
         return _clock_of_datetime64(value)
-    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
-        return Clock("integers", None, operator.index, lambda ticks: ticks)
-    if isinstance(value, (float, np.floating)):
-        return _clock_of_float(unit)
+    if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)):
+        if unit is not None:
+            return _clock_in_units(unit)
+        if isinstance(value, Integral):
+            return Clock("integers", None, _from_integer, operator.index)
+        raise BadSpecification(
+            'times are floats, so say what they count with unit= ("s", "ms", "us" or "ns"): '
+            "they are kept as whole nanoseconds"
+        )
     raise BadValue(
         f"{value!r} ({type(value).__name__}) is not a time: use an integer, a datetime, a date, a "
         "numpy.datetime64, or a float with unit="
     )
 
 
-def _date_ticks(value: date) -> int:
+def is_missing(value: Any) -> bool:
+    """None, or NumPy's or pandas' NaT."""
+    if value is None or type(value).__name__ == "NaTType":
+        return True
+    return isinstance(value, np.datetime64) and bool(np.isnat(value))
+
+
+def _from_datetime(epoch: datetime, value: datetime) -> int:
+    ticks, rest = divmod(value - epoch, _MICROSECOND)
+    finer: int = getattr(value, "nanosecond", 0)  # pandas' Timestamp
+    if rest or finer:
+        raise BadValue(
+            f"{value!r} is finer than microseconds, which datetimes are kept in: give "
+            "numpy.datetime64 in ns instead"
+        )
+    return ticks
+
+
+def _to_datetime(epoch: datetime, ticks: int) -> datetime:
+    return epoch + ticks * _MICROSECOND
+
+
+def _from_date(value: date) -> int:
     if isinstance(value, datetime):
         raise BadValue(f"{value!r} is a datetime among dates")
     return value.toordinal()
+
+
+def _from_integer(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError("a truth value is not a time")
+    ticks = operator.index(value)
+    if not -_INT64 <= ticks < _INT64:
+        raise BadValue(f"time {ticks} is beyond 64 bits")
+    return ticks
 
 
 def _clock_of_datetime64(value: np.datetime64) -> Clock:
     unit, step = np.datetime_data(value.dtype)
     name = {"D": "d", "W": "w"}.get(unit, unit)
     if name not in NANOSECONDS or step != 1:
-        raise BadValue(f"{value!r} is in {step} {unit}, which has no fixed length")
+        raise BadValue(
+            f"{value!r} counts in steps of {step} {unit}: convert it to D, h, m, s, ms, us or ns"
+        )
     return Clock(
-        f"datetime64[{unit}]",
-        name,
-        lambda v: int(v.astype(f"datetime64[{unit}]", casting="safe").astype(np.int64)),
-        lambda ticks: np.datetime64(ticks, unit),  # type: ignore[call-overload]
+        f"datetime64[{unit}]", name, partial(_from_datetime64, unit), partial(_to_datetime64, unit)
     )
 
 
-def _clock_of_float(unit: str | None) -> Clock:
-    if unit is None:
-        raise BadSpecification(
-            'times are floats, so say what they count with unit= ("s", "ms", "us" or "ns"): '
-            "they are kept as whole nanoseconds"
-        )
+def _from_datetime64(unit: str, value: np.datetime64) -> int:
+    converted = value.astype(f"datetime64[{unit}]", casting="safe")
+    if converted.astype(value.dtype) != value:
+        raise BadValue(f"{value!r} is out of range in {unit}, the unit of the times before")
+    return int(converted.astype(np.int64))
+
+
+def _to_datetime64(unit: str, ticks: int) -> np.datetime64:
+    return np.datetime64(ticks, unit)  # type: ignore[call-overload,no-any-return]
+
+
+def _clock_in_units(unit: str) -> Clock:
     factor = NANOSECONDS.get(_UNITS.get(unit, ""), 0)
     if not factor:
         raise BadSpecification(f"unit={unit!r} is not one of {', '.join(NANOSECONDS)}")
+    return Clock(
+        f"numbers of {unit}", "ns", partial(_from_number, unit, factor), partial(_to_number, factor)
+    )
 
-    def to_ticks(value: float) -> int:
-        whole = float(value)
-        if whole != whole or whole in (float("inf"), float("-inf")):
-            raise BadValue(f"{value!r} is not a time")
-        numerator, denominator = whole.as_integer_ratio()
-        ticks = (2 * numerator * factor + denominator) // (2 * denominator)
-        if ticks / factor != whole:
-            raise BadValue(f"{value!r} {unit} is not a whole number of nanoseconds")
-        return ticks
 
-    return Clock(f"floats in {unit}", "ns", to_ticks, lambda ticks: ticks / factor)
+def _from_number(unit: str, factor: int, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError("not a number")
+    whole = float(value)
+    if whole != whole or whole in (float("inf"), float("-inf")):
+        raise BadValue(f"{value!r} is not a time")
+    numerator, denominator = whole.as_integer_ratio()
+    ticks = (2 * numerator * factor + denominator) // (2 * denominator)
+    if ticks / factor != whole:
+        raise BadValue(
+            f"{value!r} {unit} is not a whole number of nanoseconds; round it first, as in "
+            f"round(t, 9) for seconds"
+        )
+    if not -_INT64 <= ticks < _INT64:
+        raise BadValue(f"time {value!r} {unit} is beyond 64 bits of nanoseconds")
+    return ticks
+
+
+def _to_number(factor: int, ticks: int) -> float:
+    return ticks / factor

@@ -1,6 +1,6 @@
 """Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
 
-from windrow.aggregates.base import Aggregate, Partial, as_aggregate, canonical
+from windrow.aggregates.base import Aggregate, Family, Partial, as_aggregate, canonical
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
 from windrow.aggregates.ends import First, Last
@@ -38,6 +38,7 @@ __all__ = [
     "ArgMax",
     "Concat",
     "Count",
+    "Family",
     "Field",
     "First",
     "GeometricMean",

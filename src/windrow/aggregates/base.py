@@ -22,7 +22,8 @@ from windrow.errors import BadSpecification, BadValue, Refused
 Partial = Any
 Kind = Literal["bounded", "holistic", "sequential"]
 
-_FUNCTIONS = ("lift", "combine", "lower", "inverse")
+_FUNCTIONS = {"lift": None, "combine": 2, "lower": 1, "inverse": 2, "family": 1}
+"""What an aggregate is written as, and how many arguments each takes."""
 _NAN = math.nan
 
 
@@ -30,14 +31,68 @@ def canonical(value: Any) -> Any:
     """A value as it is kept: plain Python numbers, one NaN, no negative zero."""
     if type(value) is not float:
         if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
-            value = value.item()
+            value = float(value) if isinstance(value, np.floating) else value.item()
+        if isinstance(value, Decimal):
+            if not value.is_finite():
+                raise BadValue(f"decimal {value} has no order; use floats for NaN and infinities")
+            return value.copy_abs() if value.is_zero() else value
         if not isinstance(value, float):
             return value
     return value + 0.0 if value == value else _NAN
 
 
+def is_missing(value: Any) -> bool:
+    """None, and what pandas and NumPy have in its place: NaT and NA."""
+    if value is None or type(value).__name__ in ("NaTType", "NAType"):
+        return True
+    return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
+
+
+_DEFAULTS = {"nan": "value", "overflow": "error"}
+
+
+class Family:
+    """What kind of values a window has taken; one of another kind is refused when it comes."""
+
+    __slots__ = ("example", "fast", "known", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[Family] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Back to knowing nothing."""
+        self.known: Any = None
+        self.example: Any = None
+        self.fast: type | None = None  # numbers of this type need no further look
+        for part in self.parts:
+            part.forget()
+
+    def examples(self) -> tuple[Any, ...]:
+        """A value of the kind known, or nothing; for several parts, one such tuple each."""
+        if self.parts:
+            return tuple(part.examples() for part in self.parts)
+        if self.known is None:
+            return ()
+        value = self.example
+        several = type(value) is tuple
+        return (tuple(map(canonical, value)) if several else canonical(value),)
+
+
 def _same(partial: Partial) -> Any:
     return partial
+
+
+def _check_arity(cls: type, name: str, body: Any, wanted: int | None) -> None:
+    if wanted is None:
+        return
+    try:
+        inspect.signature(body).bind(*range(wanted))
+    except TypeError:
+        raise BadSpecification(
+            f"{cls.__name__}.{name}{inspect.signature(body)} cannot be called with {wanted} "
+            "argument(s); a method's first parameter must be called self"
+        ) from None
 
 
 class Aggregate:
@@ -56,6 +111,7 @@ class Aggregate:
     4.0
 
     (A strict type checker wants ``@staticmethod`` in front of annotated ones; windrow does not.)
+    They return new partials and leave their arguments as they are.
     ``lift`` takes one argument per input column. A function whose first parameter is called
     ``self`` is a method and sees the aggregate's options. ``lower`` may be left out (the partial is
     the answer), and ``lift`` too (the value is the partial).
@@ -64,8 +120,8 @@ class Aggregate:
     without calling ``lower``: ``combine`` and ``lower`` never see "no rows".
 
     **Promises.** ``commutative``: a ⊕ b = b ⊕ a. ``invertible``: ``inverse(a ⊕ b, a)`` is exactly
-    b. ``selective``: a ⊕ b is a or b. ``reproducible``: the answer's bits do not depend on how
-    the combines are grouped, on any engine.
+    b. ``selective``: a ⊕ b is a or b, the object itself. ``reproducible``: the answer's bits do not
+    depend on how the combines are grouped, on any engine.
     """
 
     name: str = ""
@@ -83,6 +139,11 @@ class Aggregate:
 
     family: Callable[[Any], Any] | None = None
     """What a value can be combined with, for aggregates that cannot take all values together."""
+
+    columns: tuple[str, ...] = ()
+    nan: str = "value"
+    overflow: str = "error"
+    _alias: str | None = None
 
     if TYPE_CHECKING:  # users override these with functions of their own shape
         lift: Any
@@ -120,16 +181,16 @@ class Aggregate:
         self.columns = columns
         self.nan = nan
         self.overflow = overflow
-        self._alias: str | None = None
 
     def __init_subclass__(cls, **extra: Any) -> None:
         super().__init_subclass__(**extra)
-        for function in _FUNCTIONS:
+        for function, wanted in _FUNCTIONS.items():
             body = cls.__dict__.get(function)
-            if inspect.isfunction(body) and next(iter(inspect.signature(body).parameters), "") != (
-                "self"
-            ):
-                setattr(cls, function, staticmethod(body))
+            if inspect.isfunction(body):
+                plain = next(iter(inspect.signature(body).parameters), "") != "self"
+                if plain:
+                    setattr(cls, function, staticmethod(body))
+                _check_arity(cls, function, body, None if wanted is None else wanted + (not plain))
         if not hasattr(cls, "lower"):
             cls.lower = staticmethod(_same)
         if not hasattr(cls, "lift"):
@@ -151,7 +212,12 @@ class Aggregate:
         """What each input is, one word per argument of ``lift``."""
         if self.inputs is not None:
             return self.inputs
-        return ("any",) * len(inspect.signature(self.lift).parameters)
+        try:
+            parameters = inspect.signature(self.lift).parameters.values()
+        except ValueError:  # a builtin such as math.log
+            return ("any",)
+        needed = [p for p in parameters if p.default is p.empty and p.kind != p.VAR_KEYWORD]
+        return ("any",) * len(needed)
 
     @property
     def partial_schema(self) -> Schema:
@@ -160,8 +226,9 @@ class Aggregate:
 
     def options(self) -> dict[str, Any]:
         """The options that change what partials or answers are, for descriptions and checks."""
-        defaults = {"nan": "value", "overflow": "error"}
-        return {k: v for k in defaults if (v := getattr(self, k)) != defaults[k]}
+        usual = {k for k, v in _DEFAULTS.items() if getattr(self, k) == v}
+        hidden = {"columns", *_FUNCTIONS, *usual}
+        return {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in hidden}
 
     def description(self) -> str:
         """The name with options and without columns: equal for aggregates that agree."""
@@ -188,29 +255,41 @@ class Aggregate:
 
     # --- how windows use it ---------------------------------------------------------------------
 
-    def lifter(self) -> Callable[[Any], Partial]:
-        """A function from a value (a tuple, where there are several inputs) to its partial.
+    def lifter(self, family: Family | None = None) -> Callable[[Any], Partial]:
+        """A function from a value to its partial; missing values become EMPTY.
 
-        It skips missing values and belongs to one window: where the aggregate has a ``family``, it
-        refuses a value of another family than the first one's, before anything has changed.
+        Several inputs come as a tuple; where columns are named, a row may be a mapping. The
+        function belongs to one window: where the aggregate has a ``family``, it refuses a value of
+        another family than the first one's, before anything has changed.
         """
         lift = self.lift
+        columns = self.columns
         width = len(self.input_kinds)
         skip_nan = self.nan == "missing"
         if width == 0:
             return lambda _: lift()
 
         def missing(value: Any) -> bool:
-            return value is None or (skip_nan and isinstance(value, float) and value != value)
+            if value is None or is_missing(value):
+                return True
+            return skip_nan and isinstance(value, (float, np.floating)) and bool(value != value)
 
-        def lift_any(value: Any) -> Partial:
-            if value is None:
-                return EMPTY
+        def unpacked(value: Any) -> Any:
+            if columns and isinstance(value, Mapping):
+                values = tuple([mapping_value(value, column) for column in columns])
+                return values if width > 1 else values[0]
             if width > 1 and (not isinstance(value, tuple) or len(value) != width):
                 raise BadValue(
                     f"{self!r} takes {width} inputs: insert a tuple of {width} values, "
                     f"not {value!r}"
                 )
+            return value
+
+        def lift_any(value: Any) -> Partial:
+            if value is None:
+                return EMPTY
+            if width > 1 or columns:
+                value = unpacked(value)
             if any(map(missing, value)) if width > 1 else missing(value):
                 return EMPTY
             try:
@@ -219,25 +298,25 @@ class Aggregate:
                 error.add_note(f"while {self!r} lifted the value {value!r}")
                 raise
 
-        family = self.family
-        if family is None:
+        family_of = self.family
+        if family_of is None:
             return lift_any
-        known: Any = None
-        example: Any = None
-        fast: type | None = None  # numbers of this type need no further look
+        memory = Family() if family is None else family
 
         def lift_one_family(value: Any) -> Partial:
-            nonlocal known, example, fast
-            if type(value) is fast:
+            if type(value) is memory.fast:
                 return lift(value)
             partial = lift_any(value)
             if partial is EMPTY:
                 return partial
-            found = family(value)
-            if known is None:
-                known, example = found, value
-                fast = type(value) if found == "number" and not skip_nan and width == 1 else None
-            elif found != known:
+            value = unpacked(value)
+            found = family_of(value)
+            if memory.known is None:
+                memory.known, memory.example = found, value
+                if found == "number" and not skip_nan and width == 1:
+                    memory.fast = type(value)
+            elif found != memory.known:
+                example = memory.example
                 raise BadValue(
                     f"{value!r} ({type(value).__name__}) cannot be combined with {example!r} "
                     f"({type(example).__name__}), which this window took before: "
@@ -246,6 +325,11 @@ class Aggregate:
             return partial
 
         return lift_one_family
+
+    def remember(self, family: Family, examples: tuple[Any, ...]) -> None:
+        """Know again, after a reload, what kind of values a window took."""
+        if examples:
+            self.lifter(family)(examples[0])
 
     def merger(self) -> Callable[[Partial, Partial], Partial]:
         """``combine`` extended to EMPTY, which it returns the other side of without a call."""
@@ -264,17 +348,20 @@ class Aggregate:
         """``lower``, with ``empty`` for a window without rows."""
         return self.empty if partial is EMPTY else self.lower(partial)
 
-    def fingerprint(self) -> bytes:
-        """Eight bytes that tell whether partials written by another are this one's."""
-        return self.partial_schema.fingerprint(self.description())
+    @property
+    def identification(self) -> str:
+        """Who writes bytes: the description with the class's full name."""
+        module = type(self).__module__.partition(".")[0]
+        owner = module if module == "windrow" else type(self).__module__
+        return f"{owner}.{type(self).__qualname__} {self.description()}"
 
     def to_bytes(self, partial: Partial) -> bytes:
         """One partial as bytes: versioned, checksummed, no pickle."""
-        return self.partial_schema.encode([partial], self.description())
+        return self.partial_schema.encode([partial], self.identification)
 
     def from_bytes(self, data: bytes) -> Partial:
         """The partial that ``to_bytes`` wrote."""
-        partials = self.partial_schema.decode(data, self.description())
+        partials = self.partial_schema.decode(data, self.identification)
         if len(partials) != 1:
             raise BadValue(f"{self.description()}: {len(partials)} partials where one was expected")
         return partials[0]
@@ -283,11 +370,15 @@ class Aggregate:
 def as_aggregate(candidate: Any) -> Aggregate:
     """An aggregate, from an instance or from a class that needs no options."""
     if isinstance(candidate, type) and issubclass(candidate, Aggregate):
-        candidate = candidate()
+        try:
+            candidate = candidate()
+        except TypeError as error:
+            raise BadSpecification(f"make {candidate.__name__} an instance: {error}") from error
     if not isinstance(candidate, Aggregate):
+        several = "; for several at once write Several(...)" if isinstance(candidate, list) else ""
         raise BadSpecification(
             f"expected an aggregate such as windrow.Max(), got {candidate!r} "
-            f"({type(candidate).__name__})"
+            f"({type(candidate).__name__}){several}"
         )
     if candidate.kind == "sequential":
         raise Refused(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -81,6 +82,19 @@ def _text(r: Reader) -> str:
     return r.take(r.count()).decode("utf-8")
 
 
+def _encode_datetime(value: datetime) -> bytes:
+    """Wall clock, fold, and the zone by name where it has one, else by offset."""
+    name = getattr(value.tzinfo, "key", "") or ""
+    text = (value.replace(tzinfo=None) if name else value).isoformat()
+    return block(text.encode()) + bytes([value.fold]) + block(name.encode())
+
+
+def _decode_datetime(r: Reader) -> datetime:
+    value = datetime.fromisoformat(_text(r)).replace(fold=r.take(1)[0])
+    name = _text(r)
+    return value.replace(tzinfo=ZoneInfo(name)) if name else value
+
+
 def _encode_datetime64(value: Any) -> bytes:
     unit, step = np.datetime_data(value.dtype)
     return block(f"{step}{unit}".encode()) + struct.pack("<q", int(value.astype(np.int64)))
@@ -100,11 +114,7 @@ _BY_TYPE: dict[type, _Coding] = {
     str: (b"s", lambda v: block(v.encode("utf-8")), _text),
     bytes: (b"y", block, lambda r: r.take(r.count())),
     Decimal: (b"d", lambda v: block(str(v).encode()), lambda r: Decimal(_text(r))),
-    datetime: (
-        b"t",
-        lambda v: block(v.isoformat().encode()) + bytes([v.fold]),
-        lambda r: datetime.fromisoformat(_text(r)).replace(fold=r.take(1)[0]),
-    ),
+    datetime: (b"t", _encode_datetime, _decode_datetime),
     date: (
         b"a",
         lambda v: struct.pack("<i", v.toordinal()),
@@ -135,7 +145,10 @@ def encode(value: Any, depth: int = 0) -> bytes:
         raise BadValue(f"a value nested more than {_MAX_DEPTH} deep has no byte form")
     coding = _BY_TYPE.get(type(value))
     if coding is not None:
-        return coding[0] + coding[1](value)
+        try:
+            return coding[0] + coding[1](value)
+        except UnicodeEncodeError as error:
+            raise BadValue(f"{value!r} is not valid Unicode: {error.reason}") from error
     if type(value) is tuple:
         return b"(" + count_bytes(len(value)) + b"".join(encode(v, depth + 1) for v in value)
     raise BadValue(
@@ -159,5 +172,5 @@ def decode(r: Reader, depth: int = 0) -> Any:
         return read(r)
     except BadBytes:
         raise
-    except (ValueError, ArithmeticError, TypeError) as error:
+    except (ValueError, ArithmeticError, TypeError, LookupError, OSError) as error:
         raise BadBytes(f"unreadable value before byte {r.position}: {error}") from error

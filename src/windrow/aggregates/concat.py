@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, canonical
 from windrow.aggregates.schema import Schema
 from windrow.errors import BadSpecification, BadValue
 
@@ -26,7 +26,6 @@ class Concat(Aggregate):
     reproducible = True
     inputs = ("text",)
     schema = Schema.single("value", "text")
-    family = type
 
     def __init__(self, *columns: str, separator: str | bytes = "", **options: Any) -> None:
         if not isinstance(separator, (str, bytes)):
@@ -38,11 +37,17 @@ class Concat(Aggregate):
 
     def options(self) -> dict[str, Any]:
         """The separator, where there is one."""
-        return super().options() | ({"separator": self.separator} if self.separator else {})
+        return {k: v for k, v in super().options().items() if k == "separator" and v}
+
+    @staticmethod
+    def family(value: Any) -> Any:
+        """Strings or bytes, not both."""
+        return type(canonical(value))
 
     def lift(self, value: Any) -> Any:
         """A text is its own partial."""
         wanted = (type(self.separator),) if self.separator else (str, bytes)
+        value = canonical(value)
         if type(value) in wanted:
             return value
         raise BadValue(

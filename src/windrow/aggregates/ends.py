@@ -24,6 +24,7 @@ class Last(Aggregate):
     """The youngest value that is not missing."""
 
     selective = True
+    invertible = True
     reproducible = True
     schema = Schema.single("value", "last")
     lift = staticmethod(canonical)
@@ -32,3 +33,8 @@ class Last(Aggregate):
     def combine(_: Any, b: Any) -> Any:
         """The younger."""
         return b
+
+    @staticmethod
+    def inverse(total: Any, _: Any) -> Any:
+        """Older rows leave no trace in the youngest."""
+        return total

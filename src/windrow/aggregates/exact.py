@@ -190,7 +190,13 @@ def as_number(x: Any) -> int | float | Decimal:
     if isinstance(x, Integral):
         return int(x)
     if isinstance(x, Real):
-        return float(x)
+        try:
+            number = float(x)
+        except OverflowError:
+            number = math.inf
+        if math.isinf(number) and abs(x) != math.inf:
+            raise BadValue(f"{x!r} is beyond the largest float")
+        return number
     item = getattr(x, "item", None)
     if item is not None and getattr(x, "shape", None) == ():
         plain = item()

@@ -1,6 +1,7 @@
 """The geometric mean: the exponential of the mean logarithm."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 from windrow.aggregates import exact
@@ -29,10 +30,14 @@ class GeometricMean(Mean):
         """One row and its logarithm."""
         number = exact.as_number(value)
         if number > 0:
-            return (1, exact.of_float(math.log(number)))
+            log = float(number.ln()) if isinstance(number, Decimal) else math.log(number)
+            return (1, exact.of_float(log))
         return (1, exact.MINUS_INFINITY if number == 0 else exact.NAN)
 
     @staticmethod
     def lower(partial: tuple[int, int]) -> float:
         """Back from logarithms."""
-        return math.exp(Mean.lower(partial))
+        try:
+            return math.exp(Mean.lower(partial))
+        except OverflowError:
+            return math.inf

@@ -39,8 +39,8 @@ class Variance(Numeric):
         self.ddof = ddof
 
     def options(self) -> dict[str, Any]:
-        """``ddof`` where it is not the default."""
-        return super().options() | ({"ddof": self.ddof} if self.ddof != 1 else {})
+        """``ddof`` only where it is not the default."""
+        return {k: v for k, v in super().options().items() if (k, v) != ("ddof", 1)}
 
     @staticmethod
     def lift(value: Any) -> PowerSums:

@@ -234,6 +234,8 @@ class Schema:
         size = r.count()
         flags = r.take(size)
         full = flags.count(1)
+        if full + flags.count(0) != size:
+            raise BadBytes("a presence flag is neither 0 nor 1: the bytes are damaged")
         columns = [field.read(r, full) for field in self.fields]
         items: Any = iter(columns[0] if self.bare else zip(*columns, strict=True))
         return [next(items) if flag else EMPTY for flag in flags]

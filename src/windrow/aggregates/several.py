@@ -1,11 +1,11 @@
 """Several aggregates as one, so that one structure serves many dimensions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from windrow.aggregates.base import Aggregate, Partial, as_aggregate, mapping_value
-from windrow.aggregates.schema import Field, Schema
-from windrow.errors import BadSpecification
+from windrow.aggregates.base import Aggregate, Family, Partial, as_aggregate
+from windrow.aggregates.schema import EMPTY, Field, Schema
+from windrow.errors import BadSpecification, BadValue
 
 Partials = tuple[Partial, ...]
 _NARROW = ("any", "orderable", "number", "positive", "text", "string", "bytes")
@@ -34,6 +34,7 @@ class Several(Aggregate):
             raise BadSpecification("Several needs at least one aggregate")
         self.parts = parts = tuple(map(as_aggregate, aggregates))
         self.names = tuple(part.output_name for part in parts)
+        named = any(part.columns for part in parts)
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise BadSpecification(
@@ -49,6 +50,18 @@ class Several(Aggregate):
             tuple(Field(f"p{i}", part.partial_schema) for i, part in enumerate(parts))
         )
         self._mergers = tuple(part.merger() for part in parts)
+        for part in parts:
+            if named and not part.columns and part.input_kinds and not isinstance(part, Several):
+                raise BadSpecification(
+                    f"{part!r} names no column, but others do: name the column that it is about"
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "_mergers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._mergers = tuple(part.merger() for part in self.parts)
 
     def options(self) -> dict[str, Any]:
         """The parts, in order."""
@@ -57,25 +70,31 @@ class Several(Aggregate):
     def __repr__(self) -> str:
         return f"Several({', '.join(map(repr, self.parts))})"
 
-    def lifter(self) -> Callable[[Any], Partial]:
+    def lifter(self, family: Family | None = None) -> Callable[[Any], Partial]:
         """Each part lifts its own columns; missing values are missing for that part only."""
-        lifters = [part.lifter() for part in self.parts]
-        if not any(part.columns for part in self.parts):
-            return lambda value: tuple([lift(value) for lift in lifters])
-        columns = [part.columns for part in self.parts]
+        memory = Family() if family is None else family
+        memory.parts = [Family() for _ in self.parts]
+        lifters = [part.lifter(own) for part, own in zip(self.parts, memory.parts, strict=True)]
+
+        named = any(part.columns for part in self.parts)
 
         def lift_row(row: Any) -> Partials:
-            values = [
-                row
-                if not names
-                else mapping_value(row, names[0])
-                if len(names) == 1
-                else tuple([mapping_value(row, name) for name in names])
-                for names in columns
-            ]
-            return tuple([lift(value) for lift, value in zip(lifters, values, strict=True)])
+            if named and not isinstance(row, Mapping):
+                raise BadValue(f"{self!r} names columns: expected a mapping, got {row!r}")
+            unknown = [own for own in memory.parts if own.known is None]
+            try:
+                return tuple([lift(row) for lift in lifters])
+            except Exception:
+                for own in unknown:  # a row that is refused decides nothing
+                    own.forget()
+                raise
 
         return lift_row
+
+    def remember(self, family: Family, examples: tuple[Any, ...]) -> None:
+        """Part by part."""
+        for part, own, example in zip(self.parts, family.parts, examples, strict=True):
+            part.remember(own, example)
 
     def combine(self, a: Partials, b: Partials) -> Partials:
         """Part by part."""
@@ -92,4 +111,4 @@ class Several(Aggregate):
         """An empty window has every part's answer for no rows."""
         if isinstance(partial, tuple):
             return self.lower(partial)
-        return {name: part.empty for name, part in zip(self.names, self.parts, strict=True)}
+        return {name: p.answer(EMPTY) for name, p in zip(self.names, self.parts, strict=True)}

@@ -9,8 +9,6 @@ from windrow.aggregates.base import Aggregate
 from windrow.aggregates.schema import Field, Schema
 from windrow.errors import SumOverflow
 
-_DECIMAL_LIMIT = 10**exact.DECIMAL_SCALE
-
 
 def total_of(value: Any) -> int:
     """The exact total of one number."""
@@ -63,16 +61,22 @@ class Sum(Numeric):
         if isinstance(number, int):
             fits, limit = -(1 << 63) <= number < 1 << 63, "int64"
         elif isinstance(number, Decimal):
-            fits, limit = abs(number) < _DECIMAL_LIMIT, f"a decimal of {exact.DECIMAL_SCALE} digits"
+            digits = len(number.as_tuple().digits)
+            fits, limit = (
+                digits <= exact.DECIMAL_SCALE,
+                f"a decimal of {exact.DECIMAL_SCALE} digits",
+            )
         else:
             return number
         if fits:
             return number
         if self.overflow == "null":
             return None
+        wide = isinstance(number, int) and number.bit_length() > 256
+        shown = f"about 2**{number.bit_length()}" if wide else number  # type: ignore[union-attr]
         raise SumOverflow(
-            f"{self!r}: the sum of this window is {number}, which {limit} cannot hold. "
-            'Insert floats or decimals, or say overflow="null"'
+            f"{self!r}: the sum of this window is {shown}, which {limit} cannot hold. "
+            'Insert floats, or say overflow="null"'
         )
 
 
@@ -102,4 +106,4 @@ class Mean(Numeric):
     def lower(partial: tuple[int, int]) -> float:
         """Round the sum, then divide."""
         rows, total = partial
-        return exact.to_float(total) / rows
+        return exact.to_float(total) / rows + 0.0

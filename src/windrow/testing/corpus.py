@@ -68,6 +68,35 @@ CASES: tuple[Case, ...] = (
     _case("byte strings", "bytes", b"a", b"", b"\x00", None, b"bc"),
 )
 
+
+@dataclass(frozen=True)
+class TimedCase:
+    """Rows as (key, time, value), in order of arrival, with the lateness they are for."""
+
+    name: str
+    rows: tuple[tuple[Any, int, float | None], ...]
+    lateness: int = 0
+
+
+TIMED_CASES: tuple[TimedCase, ...] = (
+    TimedCase("no rows", ()),
+    TimedCase("all at one time", tuple(("a", 5, float(x)) for x in range(6))),
+    TimedCase(
+        "ties at every border", tuple(("a", t, float(t)) for t in (0, 0, 10, 10, 10, 20, 20))
+    ),
+    TimedCase(
+        "a gap longer than any window", (("a", 0, 1.0), ("a", 10**12, 2.0), ("a", 10**12, 3.0))
+    ),
+    TimedCase(
+        "a key without values, and one that is missing",
+        (("a", 1, None), ("b", 1, 2.0), (None, 2, 3.0), ("a", 3, None), (None, 4, 5.0)),
+    ),
+    TimedCase("negative times", (("a", -(10**9), 1.0), ("a", -1, 2.0), ("a", 0, 3.0))),
+    TimedCase("disorder within the lateness", (("a", 5, 1.0), ("a", 3, 2.0), ("a", 9, 3.0)), 10),
+    TimedCase("wholly late", (("a", 100, 1.0), ("a", 200, 2.0), ("a", 1, 3.0), ("a", 2, 4.0)), 10),
+)
+"""Rows in time: ties, gaps, empty keys, disorder and rows that come too late."""
+
 _ACCEPTS = {
     "number": ("number", "positive"),
     "positive": ("positive", "number"),

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from windrow.aggregates import Aggregate
+from windrow.aggregates import Aggregate, as_aggregate
 from windrow.windows import Window
 
 
@@ -20,7 +20,8 @@ class CombineCounter:
     3
     """
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate | type[Aggregate]) -> None:
+        aggregate = as_aggregate(aggregate)
         self.count = 0
         self.aggregate = copy.copy(aggregate)
         self.aggregate.combine = self._counted(aggregate.combine)
@@ -51,12 +52,12 @@ class CountedWindow:
     (2, 0, 3, 6)
     """
 
-    def __init__(self, algorithm: type[Window], aggregate: Aggregate) -> None:
+    def __init__(self, algorithm: type[Window], aggregate: Aggregate | type[Aggregate]) -> None:
         self._counter = CombineCounter(aggregate)
         self.window = algorithm(self._counter.aggregate)
         self.answer: Any = None
         self.most_stored = 0
-        self.worst = {"insert": 0, "evict": 0, "query": 0}
+        self.worst = {"insert": 0, "evict": 0, "bulk_evict": 0, "query": 0}
 
     def _done(self, operation: str) -> int:
         combines = self._counter.take()
@@ -74,6 +75,11 @@ class CountedWindow:
         self.window.evict()
         self.most_stored = max(self.most_stored, self.window.stored_partials())
         return self._done("evict")
+
+    def bulk_evict(self, n: int) -> int:
+        """Evict the n oldest rows."""
+        self.window.bulk_evict(n)
+        return self._done("bulk_evict")
 
     def query(self) -> int:
         """Query; the answer is in ``answer``."""

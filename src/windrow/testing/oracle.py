@@ -42,6 +42,10 @@ class Twin:
         """Replace the window by what its bytes say."""
         self.window = type(self.window).from_bytes(self.window.to_bytes(), self.aggregate)
 
+    def query(self) -> None:
+        """Compare the answers."""
+        self.compare()
+
     def compare(self, query: bool = True) -> None:
         """Invariants hold, lengths agree, and so do the answers (or the errors in their place)."""
         self.window.check_invariants(self._rows)
@@ -69,10 +73,12 @@ def check_against_recalc(
     aggregate: Aggregate | type[Aggregate],
     program: Iterable[Operation],
 ) -> None:
-    """Run ``("insert", x)``, ``("evict",)``, ``("bulk_evict", n)``, ``("reload",)`` on both.
+    """Run the same operations on a window and on Recalc.
 
-    After every step invariants are checked and the answers compared; ``AssertionError`` says how
-    they differ. Evictions of more rows than there are evict what there is.
+    They are ``("insert", x)``, ``("evict",)``, ``("bulk_evict", n)``, ``("query",)`` and
+    ``("reload",)``. After every step invariants are checked and the answers compared;
+    ``AssertionError`` says how they differ. Evictions of more rows than there are evict what there
+    is.
 
     >>> import windrow as wr
     >>> check_against_recalc(wr.windows.DabaLite, wr.Max(), [("insert", 3), ("evict",)])

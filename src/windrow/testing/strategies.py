@@ -51,16 +51,20 @@ def values(aggregate: Aggregate) -> "st.SearchStrategy[st.SearchStrategy[Any]]":
 
 
 def window_machine(
-    algorithm: type[Window], aggregate: Aggregate | type[Aggregate]
+    algorithm: type[Window],
+    aggregate: Aggregate | type[Aggregate],
+    source: "st.SearchStrategy[Any] | None" = None,
 ) -> type[RuleBasedStateMachine]:
     """A state machine that runs random programs on a window and on Recalc, and compares them.
 
-    Give it to ``hypothesis.stateful.run_state_machine_as_test``, or take its ``TestCase``.
+    ``source`` draws the values that your aggregate takes; built-in ones know theirs. Give the
+    machine to ``hypothesis.stateful.run_state_machine_as_test``, or take its ``TestCase``.
     """
     checked = as_aggregate(aggregate)
+    sources = values(checked) if source is None else st.just(source)
 
     class Machine(RuleBasedStateMachine):
-        @initialize(source=values(checked))
+        @initialize(source=sources)
         def start(self, source: Any) -> None:
             self.twin = Twin(algorithm, checked)
             self.source = source

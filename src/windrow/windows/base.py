@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from numbers import Integral
 from typing import Any, ClassVar, Final, Self
 
-from windrow.aggregates import EMPTY, Aggregate, Partial, as_aggregate
+from windrow.aggregates import EMPTY, Aggregate, Family, Partial, as_aggregate, codec
 from windrow.aggregates.codec import count_bytes
 from windrow.aggregates.schema import frame, unframe
 from windrow.errors import (
@@ -23,7 +24,10 @@ Runs = Sequence[list[Partial]]
 
 
 class _Stale:
-    """Marks an answer that must be computed again."""
+    """Marks an answer that must be computed again; stays itself when copied."""
+
+    def __reduce__(self) -> str:
+        return "STALE"
 
 
 STALE: Final = _Stale()
@@ -46,21 +50,23 @@ class Window(ABC):
 
     ``insert`` a value, ``evict`` the oldest, ``query`` the aggregate of what is there: in any
     order, any number of times. A query of an empty window answers what the aggregate answers for
-    no rows (null; Count answers 0). An operation that raises changes nothing.
+    no rows (null; Count answers 0). An insert or evict that raises changes nothing; a bulk eviction
+    whose ⊕ raises half way has evicted what it had reached.
     """
 
     card: ClassVar[Card]
-    __slots__ = ("_answer", "_lift", "_merge", "aggregate")
+    __slots__ = ("_answer", "_family", "_lift", "_merge", "aggregate")
 
     def __init__(self, aggregate: Aggregate | type[Aggregate]) -> None:
         self.aggregate = as_aggregate(aggregate)
         reason = self.refuses(self.aggregate)
         if reason:
             raise Refused(f"{type(self).__name__}({self.aggregate!r}) is refused: {reason}")
-        self._lift = self.aggregate.lifter()
+        self._family = Family()
+        self._lift = self.aggregate.lifter(self._family)
         self._merge = self.aggregate.merger()
         self._answer: Any = STALE
-        self.clear()
+        self._reset()
 
     @classmethod
     def refuses(cls, aggregate: Aggregate) -> str | None:
@@ -72,6 +78,10 @@ class Window(ABC):
     def insert(self, value: Any) -> None:
         """Add a value at the young end."""
         self.push(self._lift(value))
+
+    def lift(self, value: Any) -> Partial:
+        """A value's partial, checked against the values that came before; nothing is inserted."""
+        return self._lift(value)
 
     @abstractmethod
     def push(self, partial: Partial) -> None:
@@ -85,7 +95,8 @@ class Window(ABC):
         """The aggregate of the rows in the window, kept until the next change."""
         if self._answer is STALE:
             self._answer = self.aggregate.answer(self.total())
-        return self._answer
+        answer = self._answer
+        return answer.copy() if type(answer) is dict else answer
 
     @abstractmethod
     def total(self) -> Partial:
@@ -99,20 +110,27 @@ class Window(ABC):
 
     def bulk_evict(self, n: int) -> None:
         """Remove the ``n`` oldest rows."""
-        if not isinstance(n, int) or n < 0:
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
             raise BadSpecification(f"bulk_evict takes a number of rows from 0 on, not {n!r}")
         size = len(self)
         if n > size:
             raise EmptyWindow(f"bulk_evict({n}): the window holds {size} rows")
         if n == size:
-            self.clear()
+            self._reset()
+            self._answer = STALE
             return
         for _ in range(n):
             self.evict()
 
-    @abstractmethod
     def clear(self) -> None:
-        """Remove every row."""
+        """Remove every row; values of another kind may then come."""
+        self._family.forget()
+        self._reset()
+        self._answer = STALE
+
+    @abstractmethod
+    def _reset(self) -> None:
+        """An empty structure."""
 
     # --- for tests and the curious --------------------------------------------------------------
 
@@ -142,6 +160,25 @@ class Window(ABC):
             same(self.aggregate, found, expected), f"{what} is {found!r}, expected {expected!r}"
         )
 
+    def _require_suffixes(
+        self, aggs: Sequence[Partial], rows: Sequence[Partial], what: str
+    ) -> None:
+        """Each of ``aggs`` is the aggregate from its row to the last one."""
+        expected: Partial = EMPTY
+        for i in range(len(rows) - 1, -1, -1):
+            expected = self._merge(rows[i], expected)
+            if i < len(aggs):
+                self._require_same(aggs[i], [expected], f"{what}[{i}]")
+
+    def _require_prefixes(
+        self, aggs: Sequence[Partial], rows: Sequence[Partial], what: str
+    ) -> None:
+        """Each of ``aggs`` is the aggregate from the first row to its own."""
+        expected: Partial = EMPTY
+        for i, (agg, row) in enumerate(zip(aggs, rows, strict=True)):
+            expected = self._merge(expected, row)
+            self._require_same(agg, [expected], f"{what}[{i}]")
+
     # --- bytes ----------------------------------------------------------------------------------
 
     @abstractmethod
@@ -152,15 +189,20 @@ class Window(ABC):
     def _restore(self, numbers: list[int], runs: Runs) -> None:
         """Take over what ``_state`` gave."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        numbers, runs = self._state()
+        return _rebuilt, (type(self), self.aggregate, numbers, runs, self._family.examples())
+
     @classmethod
     def _fingerprint(cls, aggregate: Aggregate) -> bytes:
-        return aggregate.partial_schema.fingerprint(f"{cls.__name__} {aggregate.description()}")
+        return aggregate.partial_schema.fingerprint(f"{cls.__name__} {aggregate.identification}")
 
     def to_bytes(self) -> bytes:
         """The window with all its rows: versioned, checksummed, no pickle."""
         numbers, runs = self._state()
         out = [count_bytes(len(numbers)), *map(count_bytes, numbers), count_bytes(len(runs))]
         out += [self.aggregate.partial_schema.write(run) for run in runs]
+        out.append(codec.encode(self._family.examples()))
         return frame(b"w", self._fingerprint(self.aggregate), b"".join(out))
 
     @classmethod
@@ -172,12 +214,14 @@ class Window(ABC):
         reader = unframe(b"w", cls._fingerprint(aggregate), data, what)
         numbers = [reader.count() for _ in range(reader.count())]
         runs = [aggregate.partial_schema.read(reader) for _ in range(reader.count())]
+        examples = codec.decode(reader)
         if reader.remaining():
             raise BadBytes(f"{what}: {reader.remaining()} bytes too many")
         try:
             window._restore(numbers, runs)
             window.check_invariants()
-        except (ValueError, IndexError, TypeError, WindrowError) as error:
+            aggregate.remember(window._family, examples)
+        except (ValueError, IndexError, TypeError, ArithmeticError, WindrowError) as error:
             raise BadBytes(f"{what}: the bytes do not describe a window: {error}") from error
         return window
 
@@ -186,3 +230,13 @@ class Window(ABC):
 
     def _empty(self) -> EmptyWindow:
         return EmptyWindow(f"evict: this {type(self).__name__} window is empty")
+
+
+def _rebuilt(
+    kind: type[Window], aggregate: Aggregate, numbers: list[int], runs: Runs, examples: Any
+) -> Window:
+    """A window from its state, for copies and pickles."""
+    window = kind(aggregate)
+    window._restore(numbers, runs)
+    aggregate.remember(window._family, examples)
+    return window

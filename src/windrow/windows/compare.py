@@ -31,7 +31,7 @@ def equal(a: Any, b: Any) -> bool:
 def close(a: Any, b: Any) -> bool:
     """Equal, with floats equal up to a small relative error."""
     if isinstance(a, float) and isinstance(b, float):
-        return equal(a, b) or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
+        return equal(a, b) or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(map(close, a, b))
     if isinstance(a, dict) and isinstance(b, dict):

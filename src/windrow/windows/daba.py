@@ -48,10 +48,8 @@ class Daba(Window):
     queue: ClassVar[type[deque[Pair]]] = deque
     __slots__ = ("_A", "_B", "_F", "_L", "_R")
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._F, self._L, self._R, self._A, self._B = (self.queue() for _ in range(5))
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Onto the back list; then one step."""
@@ -139,14 +137,11 @@ class Daba(Window):
             self._require_same(found, [expected], "a val")
         L, R, A, B = f, f + l, f + l + r, front
         aggs = [agg for sublist in self._sublists() for _, agg in sublist]
-        for i, agg in enumerate(aggs):
-            if i < L or A <= i < B:
-                start, end = i, B
-            elif i < R:
-                start, end = i, R
-            else:
-                start, end = (R if i < A else B), i + 1
-            self._require_same(agg, values[start:end], f"*(F + {i}).agg")
+        self._require_suffixes(aggs[:L], values[:B], "F.agg")
+        self._require_suffixes(aggs[L:R], values[L:R], "L.agg")
+        self._require_prefixes(aggs[R:A], values[R:A], "R.agg")
+        self._require_suffixes(aggs[A:B], values[A:B], "A.agg")
+        self._require_prefixes(aggs[B:], values[B:], "B.agg")
 
     def _state(self) -> tuple[list[int], Runs]:
         return [], [[pair[i] for pair in sublist] for sublist in self._sublists() for i in (0, 1)]

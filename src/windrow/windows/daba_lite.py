@@ -49,13 +49,11 @@ class DabaLite(Window):
     queue: ClassVar[type[deque[Partial]]] = deque
     __slots__ = ("_A", "_B", "_F", "_L", "_R", "_aggB", "_aggRA", "_combine")
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._F, self._L, self._R, self._A, self._B = (self.queue() for _ in range(5))
         self._combine = self.aggregate.combine
         self._aggRA: Partial = EMPTY
         self._aggB: Partial = EMPTY
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Onto the back list; then one step."""
@@ -154,13 +152,11 @@ class DabaLite(Window):
         L, R, A, B = f, f + l, f + l + r, front
         if l:
             self._require_same(self._aggRA, rows[R:B], "aggRA")
-        stored = [partial for sublist in self._sublists() for partial in sublist]
-        for i, partial in enumerate(stored):
-            if i < L or A <= i < B:
-                end = B
-            else:
-                end = R if i < R else i + 1
-            self._require_same(partial, rows[i:end], f"*(F + {i})")
+        self._require_suffixes(self._F, rows[:B], "F")
+        self._require_suffixes(self._L, rows[L:R], "L")
+        self._require_suffixes(self._A, rows[A:B], "A")
+        for found, expected in zip((*self._R, *self._B), (*rows[R:A], *rows[B:]), strict=True):
+            self._require_same(found, [expected], "a row of R or B")
 
     def _state(self) -> tuple[list[int], Runs]:
         return [], [*map(list, self._sublists()), [self._aggRA, self._aggB]]

@@ -33,11 +33,8 @@ class FlatFat(Window):
     )
     __slots__ = ("_capacity", "_front", "_size", "_tree")
 
-    def clear(self) -> None:
-        """Remove every row."""
-        self._front = self._size = 0
+    def _reset(self) -> None:
         self._build([], _SMALLEST)
-        self._answer = STALE
 
     def _build(self, rows: Sequence[Partial], capacity: int) -> None:
         tree = [EMPTY] * capacity + list(rows) + [EMPTY] * (capacity - len(rows))
@@ -81,11 +78,12 @@ class FlatFat(Window):
         """Empty the oldest leaf."""
         if not self._size:
             raise self._empty()
-        self._set(self._front, EMPTY)
-        self._front = (self._front + 1) % self._capacity
-        self._size -= 1
-        if self._capacity > _SMALLEST and self._size <= self._capacity // 4:
-            self._build(self._rows(), self._capacity // 2)
+        if self._capacity > _SMALLEST and self._size - 1 <= self._capacity // 4:
+            self._build(self._rows()[1:], self._capacity // 2)
+        else:
+            self._set(self._front, EMPTY)
+            self._front = (self._front + 1) % self._capacity
+            self._size -= 1
         self._answer = STALE
 
     def total(self) -> Partial:
@@ -133,6 +131,7 @@ class FlatFat(Window):
             len(tree) == 2 * capacity
             and 0 <= self._front < capacity
             and 0 <= self._size <= capacity
+            and capacity >= _SMALLEST
             and capacity & (capacity - 1) == 0,
             f"{len(tree)} nodes, front {self._front}, size {self._size} do not fit {capacity}",
         )
@@ -145,7 +144,7 @@ class FlatFat(Window):
             self._require_same(found, [expected], "a leaf")
 
     def _state(self) -> tuple[list[int], Runs]:
-        return [self._capacity, self._front, self._size], [self._tree]
+        return [self._capacity, self._front, self._size], [list(self._tree)]
 
     def _restore(self, numbers: list[int], runs: Runs) -> None:
         self._capacity, self._front, self._size = numbers

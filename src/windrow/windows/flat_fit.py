@@ -36,13 +36,11 @@ class FlatFit(Window):
     )
     __slots__ = ("_capacity", "_front", "_next", "_partials", "_size")
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._capacity = _SMALLEST
         self._partials: list[Partial] = [EMPTY] * _SMALLEST
         self._next = [0] * _SMALLEST
         self._front = self._size = 0  # front counts all rows ever evicted; slots are modulo
-        self._answer = STALE
 
     def _resize(self, capacity: int) -> None:
         partials: list[Partial] = [EMPTY] * capacity
@@ -116,7 +114,7 @@ class FlatFit(Window):
         for number in range(front, end):
             pointer = self._next[number % capacity]
             self._require(number < pointer <= end, f"row {number} points to {pointer} of {end}")
-            if rows is not None:
+            if rows is not None:  # runs overlap: quadratic, and only where tests ask for it
                 self._require_same(
                     self._partials[number % capacity],
                     rows[number - front : pointer - front],

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from windrow.aggregates import EMPTY, Aggregate, Partial
+from windrow.errors import InvariantBroken
 from windrow.windows.base import STALE, Card, Runs, Window
 
 
@@ -44,19 +45,23 @@ class MonotoneDeque(Window):
             " or DabaLite"
         )
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._combine = self.aggregate.combine  # kept rows are never EMPTY
         self._rows: deque[tuple[int, Partial]] = deque()
         self._evicted = self._inserted = 0
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Drop what it beats, then keep it."""
         if partial is not EMPTY:
             rows, combine, beaten = self._rows, self._combine, 0
             for _, row in reversed(rows):
-                if combine(row, partial) is not partial:
+                winner = combine(row, partial)
+                if winner is not partial:
+                    if winner is not row:
+                        raise InvariantBroken(
+                            f"{self.aggregate!r} promises selective, but made {winner!r} of "
+                            f"{row!r} and {partial!r}: it must return one of them, itself"
+                        )
                     break
                 beaten += 1
             while beaten:
@@ -105,6 +110,8 @@ class MonotoneDeque(Window):
         return [len(self), *numbers], [[row for _, row in self._rows]]
 
     def _restore(self, numbers: list[int], runs: Runs) -> None:
+        if numbers[0] >= 1 << 62:
+            raise ValueError(f"{numbers[0]} rows")
         self._evicted, self._inserted = 0, numbers[0]
         (run,) = runs
         self._rows = deque(zip(numbers[1:], run, strict=True))

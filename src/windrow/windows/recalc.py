@@ -30,10 +30,8 @@ class Recalc(Window):
     )
     __slots__ = ("_rows",)
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._rows: deque[Partial] = deque()
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Keep it."""

@@ -14,8 +14,15 @@ Published: folklore; see Tangwongsan, Hirzel, Schneider, VLDB Journal 2021, sect
 from collections import deque
 from collections.abc import Sequence
 
-from windrow.aggregates import EMPTY, Aggregate, Partial
+from windrow.aggregates import EMPTY, REGISTRY, Aggregate, Partial
+from windrow.errors import BadValue
 from windrow.windows.base import STALE, Card, Runs, Window
+
+
+def _has_float(partial: Partial) -> bool:
+    if isinstance(partial, tuple):
+        return any(map(_has_float, partial))
+    return isinstance(partial, float)
 
 
 class SubtractOnEvict(Window):
@@ -29,7 +36,7 @@ class SubtractOnEvict(Window):
         query="0",
         partials="n + 1",
     )
-    __slots__ = ("_count", "_inverse", "_rows", "_total")
+    __slots__ = ("_count", "_inverse", "_rows", "_total", "_untyped")
 
     @classmethod
     def refuses(cls, aggregate: Aggregate) -> str | None:
@@ -48,17 +55,21 @@ class SubtractOnEvict(Window):
             )
         return None
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._inverse = self.aggregate.inverse
+        self._untyped = type(self.aggregate) not in REGISTRY.values()
         self._rows: deque[Partial] = deque()
         self._total: Partial = EMPTY
         self._count = 0
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Add it to the total."""
         if partial is not EMPTY:
+            if self._untyped and _has_float(partial):
+                raise BadValue(
+                    f"{self.aggregate!r} made the partial {partial!r} with a rounded float in it, "
+                    "and rounding errors stay when a row leaves. Use TwoStacksLite or DabaLite"
+                )
             self._total = self._merge(self._total, partial)
             self._count += 1
         self._rows.append(partial)

@@ -33,11 +33,9 @@ class TwoStacks(Window):
     )
     __slots__ = ("_B", "_F")
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._F: deque[Pair] = deque()  # oldest first: the stack's top is its left end
         self._B: deque[Pair] = deque()
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Onto B."""
@@ -84,10 +82,8 @@ class TwoStacks(Window):
         for found, expected in zip(values, rows or (), strict=False):
             self._require_same(found, [expected], "a val")
         border = len(self._F)
-        for i, (_, agg) in enumerate(self._F):
-            self._require_same(agg, values[i:border], f"F[{i}].agg")
-        for i, (_, agg) in enumerate(self._B):
-            self._require_same(agg, values[border : border + i + 1], f"B[{i}].agg")
+        self._require_suffixes([agg for _, agg in self._F], values[:border], "F.agg")
+        self._require_prefixes([agg for _, agg in self._B], values[border:], "B.agg")
 
     def _state(self) -> tuple[list[int], Runs]:
         return [], [[pair[i] for pair in stack] for stack in (self._F, self._B) for i in (0, 1)]

@@ -31,12 +31,10 @@ class TwoStacksLite(Window):
     )
     __slots__ = ("_B", "_F", "_aggB")
 
-    def clear(self) -> None:
-        """Remove every row."""
+    def _reset(self) -> None:
         self._F: deque[Partial] = deque()
         self._B: deque[Partial] = deque()
         self._aggB: Partial = EMPTY
-        self._answer = STALE
 
     def push(self, partial: Partial) -> None:
         """Onto the back list."""
@@ -81,8 +79,7 @@ class TwoStacksLite(Window):
         self._require_same(self._aggB, self._B, "aggB")
         if rows is not None:
             border = len(self._F)
-            for i, found in enumerate(self._F):
-                self._require_same(found, rows[i:border], f"*(F + {i})")
+            self._require_suffixes(self._F, rows[:border], "F")
             for found, expected in zip(self._B, rows[border:], strict=True):
                 self._require_same(found, [expected], "a row of B")
 
