@@ -94,14 +94,9 @@ def test_queries_are_cached_until_the_next_change(algorithm: type[Window]) -> No
     lowered = []
 
     class Last(wr.Last):
-        invertible = True
-
         def lower(p: Any) -> Any:  # noqa: N805
             lowered.append(p)
             return p
-
-        def inverse(total: Any, oldest: Any) -> Any:  # noqa: N805
-            return total
 
     window = algorithm(Last())
     window.insert(1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ from windrow.aggregates import (
 from windrow.columns import own
 from windrow.columns.builtin import kernels
 from windrow.columns.moments import float_moments
-from windrow.columns.prepare import Column, Prepared, has_nan
-from windrow.columns.ranges import Array, Ranges
+from windrow.columns.prepare import Column, Prepared, array_of, has_nan
+from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.sums import float_sums
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 
@@ -47,7 +48,7 @@ class Task:
 
     def _column(self, name: str) -> Column:
         column = self.table.column(name)
-        if self.aggregate.nan == "missing" and column.is_float and has_nan(column.values):
+        if self.aggregate.nan == "missing" and column.is_float:
             good = ~np.isnan(column.values)
             valid = good if column.valid is None else good & column.valid
             return Column(name, np.where(valid, column.values, 0.0), valid, column.type)
@@ -81,8 +82,14 @@ class Task:
     def missing(self, least: int | None = None) -> Array | None:
         """Which ranges have too few rows for an answer; None where none has."""
         needed = self.least if least is None else least
-        if needed == 1 and self.ranges.never_empty and all(c.valid is None for c in self.columns):
-            return None
+        if all(c.valid is None for c in self.columns):
+            if needed == 1 and self.ranges.never_empty:
+                return None
+            if self.ranges.width is not None:  # only the first rows, or all of them
+                few = needed - 1 if needed <= self.ranges.width else len(self.ranges)
+                gone = np.zeros(len(self.ranges), np.bool_)
+                gone[:few] = True
+                return gone if few else None
         gone = self.present() < needed
         return gone if gone.any() else None
 
@@ -132,7 +139,7 @@ def _prefix(values: Array) -> Array:
 def _count(task: Task) -> pa.Array:
     answers = task.present()
     gone = answers < task.asked if task.asked else None
-    return pa.array(answers, mask=gone)
+    return array_of(answers, mask=gone)
 
 
 def _integer_sums(task: Task) -> tuple[Array, Array, Array]:
@@ -160,10 +167,10 @@ def _sum(task: Task) -> pa.Array:
     if column.words is not None:
         return _interpreted(task)
     if column.is_float:
-        return pa.array(float_sums(task.floats(), task.ranges), mask=task.missing())
+        return array_of(float_sums(task.floats(), task.ranges), mask=task.missing())
     if _surely_fits(task):
         total = differences(_prefix(column.filled(0)), task.ranges)
-        return pa.array(total, mask=task.missing())
+        return array_of(total, mask=task.missing())
     high, low, fits = _integer_sums(task)
     missing = task.missing()
     bad = ~fits if missing is None else ~fits & ~missing
@@ -177,7 +184,7 @@ def _sum(task: Task) -> pa.Array:
                 'or decimal, or say overflow="null"'
             )
         missing = bad if missing is None else bad | missing
-    return pa.array((high << 32) + low, mask=missing)
+    return array_of((high << 32) + low, mask=missing)
 
 
 def _sums_as_floats(task: Task) -> Array:
@@ -197,14 +204,10 @@ def _mean(task: Task) -> pa.Array:
     task.require_numbers()
     if task.column.words is not None:
         return _interpreted(task)
-    sums = _sums_as_floats(task)
-    if task.ranges.width is not None and task.column.valid is None:
-        width = min(task.ranges.width, len(sums))
-        sums[:width] /= np.arange(1, width + 1)
-        sums[width:] /= float(task.ranges.width)
-    else:
-        sums /= np.maximum(task.present(), 1)
-    return pa.array(sums, mask=task.missing())
+    if task.column.is_float and task.column.valid is None:
+        return array_of(float_sums(task.floats(), task.ranges, mean=True), mask=task.missing())
+    means = _sums_as_floats(task) / np.maximum(task.present(), 1) + 0.0
+    return array_of(means, mask=task.missing())
 
 
 def _geometric_mean(task: Task) -> pa.Array:
@@ -218,7 +221,7 @@ def _geometric_mean(task: Task) -> pa.Array:
             logs = np.where(task.column.valid, logs, 0.0)
         sums = float_sums(logs, task.ranges)
         answers = np.exp(sums / np.maximum(task.present(), 1))
-    return pa.array(answers, mask=task.missing())
+    return array_of(answers, mask=task.missing())
 
 
 def _moments(task: Task) -> pa.Array:
@@ -238,7 +241,7 @@ def _moments(task: Task) -> pa.Array:
         aggregate.ddof,
         isinstance(aggregate, StdDev),
     )
-    return pa.array(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
 
 
 _ORDERED_NAN = np.iinfo(np.int64).max
@@ -252,10 +255,10 @@ def _turned(bits, out):  # type: ignore[no-untyped-def]
         out[i] = b if b >= 0 else b ^ 0x7FFFFFFFFFFFFFFF
 
 
-def _ordered(column: Column) -> tuple[Array, bool]:
+def _ordered(column: Column, threads: int) -> tuple[Array, bool]:
     """Values that ``>`` orders; True where they are turned floats."""
     values = column.values
-    if column.is_float and has_nan(values):
+    if column.is_float and any(shared_out(len(values), threads, partial(has_nan, values))):
         canonical = np.where(np.isnan(values), np.nan, values) + 0.0
         turned = np.empty(len(values), np.int64)
         _turned(canonical.view(np.int64), turned)
@@ -267,7 +270,7 @@ def _ordered(column: Column) -> tuple[Array, bool]:
 def _extreme(task: Task) -> pa.Array:
     column = task.column
     smallest = isinstance(task.aggregate, Min)
-    values, turned = _ordered(column)
+    values, turned = _ordered(column, task.ranges.threads)
     if values.dtype == np.float64:
         never: Any = np.inf if smallest else -np.inf
     else:
@@ -276,16 +279,15 @@ def _extreme(task: Task) -> pa.Array:
     if column.valid is not None:
         values = np.where(column.valid, values, never)
     out = np.empty(len(task.ranges), values.dtype)
+    zero = values.dtype.type(0)
     module = kernels("min" if smallest else "max")
     task.ranges.in_parallel(
-        lambda first, last: task.ranges.run(module, (values,), first, last, never, out)
+        lambda first, last: task.ranges.run(module, (values,), first, last, never, zero, out)
     )
     if turned:
         back = np.empty(len(out), np.int64)
         _turned(out, back)
         out = np.where(out == _ORDERED_NAN, np.nan, back.view(np.float64))
-    elif column.is_float:
-        out += 0.0
     missing = task.missing()
     if column.words is not None and missing is not None:
         out[missing] = 0
@@ -298,7 +300,7 @@ def _valid_mask(task: Task) -> Array:
 
 
 def _arg_max(task: Task) -> pa.Array:
-    values, _ = _ordered(task.columns[1])
+    values, _ = _ordered(task.columns[1], task.ranges.threads)
     rows = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("arg_max")
@@ -321,14 +323,14 @@ def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
 
 
 def _max_count(task: Task) -> pa.Array:
-    values, _ = _ordered(task.column)
+    values, _ = _ordered(task.column, task.ranges.threads)
     out = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("max_count")
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values, valid), first, last, out)
     )
-    return pa.array(out, mask=task.missing() if task.asked else None)
+    return array_of(out, mask=task.missing() if task.asked else None)
 
 
 @njit(cache=True, nogil=True)
@@ -397,7 +399,7 @@ def _own(task: Task) -> pa.Array:
         if compiled.module is not None:
             inputs = tuple(column.filled(0) for column in task.columns)
             out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
-            return pa.array(out, mask=task.missing())
+            return array_of(out, mask=task.missing())
     return _interpreted(task)
 
 

@@ -28,21 +28,21 @@ def combine(a, b):
 """,
         inputs=("x",),
         types=("x.dtype",),
-        extra="identity, ",
+        extra="identity, zero, ",
         front_start="p = identity",
         front_step="p = combine(x[U(j)], p)",
         store="s0[k] = p",
         back_start="q = identity",
         back_step="q = combine(q, x[U(j)])",
         merge="p = combine(s0[k], q)",
-        emit="out[U(i)] = p",
+        emit="out[U(i)] = p + zero",  # -0.0 comes out as 0.0
         empty="out[U(i)] = identity",
         lift="x[U(j)]",
     )
 
 
-def total() -> Parts:
-    """A sum in two words, for rows on a common grid: correctly rounded without a check per row.
+def total(mean: bool) -> Parts:
+    """A sum or mean in two words, for rows on a common grid: correctly rounded, not checked by row.
 
     s is the running sum and e the sum of all rounding errors made on the way. Where all rows are
     multiples of G and |e| stays below 2**51·G, every e is exact, so s + e is the true sum, and
@@ -59,7 +59,7 @@ def total() -> Parts:
         back_start="qs = 0.0\nqe = 0.0",
         back_step="qs, t = two_sum(qs, x[U(j)])\nqe += t\nmost = max(most, abs(qe))",
         merge="big, t = two_sum(s0[k], qs)",
-        emit="out[U(i)] = big + ((s1[k] + qe) + t)",
+        emit=f"out[U(i)] = (big + ((s1[k] + qe) + t)){' / rows' if mean else ''}",
         empty="out[U(i)] = 0.0",
         result="most",
     )
@@ -206,7 +206,8 @@ top_e = t + (tf - me)""",
 _KERNELS: dict[str, Callable[[], Parts]] = {
     "max": lambda: extreme(">"),
     "min": lambda: extreme("<"),
-    "total": total,
+    "total": partial(total, mean=False),
+    "mean": partial(total, mean=True),
     "checked_total": checked_total,
     "arg_max": arg_max,
     "max_count": max_count,

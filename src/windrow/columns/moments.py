@@ -13,7 +13,7 @@ from numba import njit
 
 from windrow.aggregates import StdDev, Variance
 from windrow.columns.builtin import kernels
-from windrow.columns.ranges import Array, Ranges
+from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.sums import spread
 from windrow.windows import Recalc
 
@@ -22,9 +22,9 @@ _LARGE, _SMALL = 1e140, 1e-140
 
 
 @njit(cache=True, nogil=True)
-def _extent(x, valid):  # type: ignore[no-untyped-def]
+def _extent(x, valid, first, last):  # type: ignore[no-untyped-def]
     low, high = np.inf, -np.inf
-    for i in range(len(x)):
+    for i in range(first, last):
         if valid[i] if len(valid) else True:
             low = min(low, x[i])
             high = max(high, x[i])
@@ -102,7 +102,8 @@ def float_moments(
 ) -> Array:
     """Variance, or its root, of every range; what is left out for too few rows is arbitrary."""
     mask: Any = np.empty(0, np.bool_) if valid is None else valid
-    low, high = _extent(x, mask)
+    extents = shared_out(len(x), ranges.threads, lambda a, b: _extent(x, mask, a, b))
+    low, high = min(e[0] for e in extents), max(e[1] for e in extents)
     centre = (low + high) / 2
     if low <= high and (low > 0 or high < 0) and np.isfinite(centre):
         sign = 1.0 if low > 0 else -1.0

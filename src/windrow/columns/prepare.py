@@ -53,9 +53,9 @@ def _by_code(codes, count, order):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def has_nan(x):  # type: ignore[no-untyped-def]
-    """Whether any value is NaN."""
-    for i in range(len(x)):
+def has_nan(x, first, last):  # type: ignore[no-untyped-def]
+    """Whether any value of these rows is NaN."""
+    for i in range(first, last):
         if x[i] != x[i]:
             return True
     return False
@@ -107,9 +107,18 @@ class Column:
         return typed(values, missing, self.type)
 
 
+def array_of(values: Array, mask: Array | None = None) -> pa.Array:
+    """Numbers as an Arrow array that shares their memory, missing where the mask says."""
+    if mask is None or values.dtype == np.bool_:
+        return pa.array(values, mask=mask)
+    valid = pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
+
+
 def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
     """Numbers as an Arrow array of a type that holds them."""
-    plain = pa.array(values, mask=missing)
+    plain = array_of(values, missing)
     if plain.type == kind:
         return plain
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_duration(kind):

@@ -111,6 +111,16 @@ class Ranges:
                 done.result()
 
 
+def shared_out(size: int, threads: int, work: Callable[[int, int], Any]) -> list[Any]:
+    """``work(first, last)`` for consecutive pieces of ``size`` rows, on all threads."""
+    if threads == 1 or size <= _SMALL:
+        return [work(0, size)]
+    step = -(-size // threads)
+    with ThreadPoolExecutor(threads) as pool:
+        pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
+        return [done.result() for done in [pool.submit(work, *piece) for piece in pieces]]
+
+
 def thread_count(threads: int | None) -> int:
     """How many threads to use: those asked for, or all cores this process may use."""
     return threads if threads is not None else len(os.sched_getaffinity(0))

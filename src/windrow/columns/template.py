@@ -8,7 +8,7 @@ file's name is the hash of its text: a changed aggregate is another file, and no
 Four ways of sliding, all over rows sorted by key and time:
 
 ``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is empty
-``block``     the same for the last ``width`` rows of one run: the flips then fall on blocks
+``block``     the same for the last ``width`` rows of one run: flips fall on blocks of ``width``
 ``steady``    DABA Lite over ranges that only move forward: no flip, a bounded step per row
 ``tree``      base intervals (B-INT), for ranges in any order
 
@@ -39,14 +39,14 @@ U = np.uint64
 
 _TWO_STACKS = """
 @njit(cache=True, nogil=True, error_model="{error_model}")
-def {name}({inputs}, {bounds}, first, last, {extra}{outs}):
+def bounded({inputs}, lo, hi, first, last, {extra}{outs}):
     {allocate}
     capacity = 16
     high = 0
     i = first
     while i < last:
-        low = {low}
-        new_high = {high}
+        low = lo[U(i)]
+        new_high = hi[U(i)]
         if new_high <= low:
             {empty}
             i += 1
@@ -67,10 +67,10 @@ def {name}({inputs}, {bounds}, first, last, {extra}{outs}):
         mid = high
         {back_start}
         while i < last:
-            low = {low}
+            low = lo[U(i)]
             if low >= mid:
                 break
-            new_high = {high}
+            new_high = hi[U(i)]
             while high < new_high:
                 j = high
                 {back_step}
@@ -80,6 +80,54 @@ def {name}({inputs}, {bounds}, first, last, {extra}{outs}):
             {merge}
             {emit}
             i += 1
+    return {result}
+"""
+
+_BLOCK = """
+@njit(cache=True, nogil=True, error_model="{error_model}")
+def block({inputs}, width, first, last, {extra}{outs}):
+    {allocate_block}
+    low = 0
+    {front_start4}
+    k = U(0)
+    {store4}
+    {back_start4}
+    for j in range(min(first, width)):
+        {back_step8}
+    for i in range(first, min(last, width)):  # windows that still grow
+        j = i
+        {back_step8}
+        k = U(0)
+        high = i + 1
+        rows = high
+        {merge8}
+        {emit8}
+    start = max(first, width)
+    rows = width
+    while start < last:
+        low = start - width + 1
+        {front_start}
+        for jj in range(width):
+            j = start - jj
+            {front_step}
+            k = U(width - 1 - jj)
+            {store}
+        {back_start}
+        stop = min(last, start + width)
+        i = start
+        high = start + 1
+        k = U(0)
+        {merge8}
+        {emit8}
+        for i in range(start + 1, stop):
+            j = i
+            {back_step12}
+            low = i - width + 1
+            high = i + 1
+            k = U(i - start)
+            {merge}
+            {emit}
+        start = stop
     return {result}
 """
 
@@ -257,12 +305,20 @@ def render(parts: Parts) -> str:
         "result": parts.result,
     }
     out = _HEAD + parts.source
-    out += _TWO_STACKS.format(
-        name="bounded", bounds="lo, hi", low="lo[U(i)]", high="hi[U(i)]", **common
-    )
-    out += _TWO_STACKS.format(
-        name="block", bounds="width", low="max(i - width + 1, 0)", high="i + 1", **common
-    )
+    out += _TWO_STACKS.format(**common)
+    depths = {
+        "allocate_block": _indent(parts.allocate or "pass", 4)
+        + "\n    "
+        + _allocate(parts.types, "width", 4),
+        "front_start4": _indent(parts.front_start, 4),
+        "store4": _indent(parts.store, 4),
+        "back_start4": _indent(parts.back_start, 4),
+        "back_step8": _indent(parts.back_step, 8),
+        "back_step12": _indent(parts.back_step, 12),
+        "merge8": _indent(parts.merge, 8),
+        "emit8": _indent(parts.emit, 8),
+    }
+    out += _BLOCK.format(**common, **depths)
     if parts.lift is not None:
         count = len(parts.types)
         load = ", ".join(f"s{i}[k]" for i in range(count))
