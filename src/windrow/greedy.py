@@ -6,7 +6,8 @@ To slide, the largest subtrees that the new window can reuse and the new rows ar
 right, so that what may be needed again is kept.
 
 Needs: associativity.
-Combines: the minimum possible by associativity alone, fewer than 2n in all; a repeated window none.
+Combines: the minimum possible by associativity alone, fewer than 3n in all (the last W of n rows
+need 3 − 4/W a row, whatever the algorithm); a repeated window costs none.
 Space: O(longest window).
 Paper: Basin, Klaedtke, Zălinescu, "Greedily computing associative aggregations on sliding windows",
 Information Processing Letters 2015 (Theorems 2, 5 and section 5).

@@ -98,6 +98,12 @@ class Rolling:
 
         return apply(self, table)
 
+    def stream(self) -> Any:
+        """An object to be fed a table batch by batch; see ``windrow.columns.batches.Batches``."""
+        from windrow.columns.batches import Batches
+
+        return Batches(self)
+
     def explain(self, table: Any, *, count_combines: bool = False) -> str:
         """What is done for each answer, and why; with a measured count of combines on request."""
         from windrow.columns.frames import explain
@@ -136,7 +142,7 @@ class Rolling:
         return f"Rolling({', '.join(parts)})"
 
 
-COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "b_int", "recalc")
+COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "greedy", "b_int", "recalc")
 
 
 def _names(given: Any, what: str) -> tuple[str, ...]:

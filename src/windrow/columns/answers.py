@@ -457,8 +457,14 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     if kind not in _BY_CLASS:
         interpreted = _why_interpreted(aggregate, numbers, words)
     tree = not ranges.monotone
-    algorithm = "b_int" if tree else "daba_lite" if ranges.steady else "two_stacks_lite"
-    expected = {"b_int": "up to 2·log2 W", "daba_lite": "4 to 6", "two_stacks_lite": "at most 3"}
+    asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}
+    algorithm = "b_int" if tree else asked_for[ranges.forced]
+    expected = {
+        "b_int": "up to 2·log2 W",
+        "daba_lite": "4 to 6",
+        "greedy": "the fewest possible, below 3",
+        "two_stacks_lite": "at most 3",
+    }
     if interpreted:
         return Plan("b_int" if tree else "two_stacks_lite", interpreted, expected[algorithm])
     reason = "compiled; " + (
@@ -467,7 +473,7 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         else "ranges move back"
         if tree
         else "asked for"
-        if ranges.steady
+        if ranges.forced
         else "ranges only move forward"
     )
     return Plan(algorithm, reason, expected[algorithm])
@@ -488,9 +494,9 @@ def answer(aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) ->
     task = Task(aggregate, table, ranges, least)
     if ranges.recalc or (not ranges.monotone and type(aggregate) in _FORWARD_ONLY):
         return _interpreted(task)
-    if ranges.steady and type(aggregate) in _BY_CLASS and type(aggregate) not in (Min, Max):
+    if ranges.forced and type(aggregate) in _BY_CLASS and type(aggregate) not in (Min, Max):
         raise BadSpecification(
-            f'algorithm="daba_lite": {aggregate!r} has no such kernel on columns (Min, Max and '
-            'aggregates of your own have); use "auto"'
+            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "
+            'your own have); use "auto"'
         )
     return _BY_CLASS.get(type(aggregate), _own)(task)

@@ -63,7 +63,7 @@ def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
 def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec) -> Ranges:
     """The range of rows of every row's window."""
     threads = thread_count(spec.threads)
-    steady = spec.algorithm == "daba_lite"
+    forced = {"daba_lite": "steady", "greedy": "greedy"}.get(spec.algorithm)
     size = table.size
     if isinstance(window, Rows):
         plain = len(table.offsets) == 2 and not (window.ending or window.after)
@@ -71,7 +71,7 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
             width = max(1, min(window.n, size))
             return Ranges(None, None, size, width, threads, never_empty=True)
     lo, hi = np.empty(size, np.int64), np.empty(size, np.int64)
-    ranges = Ranges(lo, hi, size, None, threads, steady)
+    ranges = Ranges(lo, hi, size, None, threads, forced)
     ranges.monotone = spec.algorithm not in ("b_int", "recalc")
     ranges.recalc = spec.algorithm == "recalc"
     if isinstance(window, Rows):
@@ -111,7 +111,7 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
     )
     monotone = bool(find.is_monotone(lo, hi))
     ranges.monotone &= monotone
-    if not monotone and spec.algorithm in ("two_stacks_lite", "daba_lite"):
+    if not monotone and spec.algorithm in ("two_stacks_lite", "daba_lite", "greedy"):
         row = int(_first_fall(lo, hi))
         raise BadSpecification(
             f"algorithm={spec.algorithm!r} needs bounds that never move back, but those of row "

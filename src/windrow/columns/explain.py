@@ -5,9 +5,10 @@ import pyarrow as pa
 from numba import njit
 
 from windrow.columns.answers import Plan, plan
+from windrow.columns.builtin import kernels
 from windrow.columns.engine import prepare, window_ranges
 from windrow.columns.prepare import Prepared
-from windrow.columns.ranges import Ranges
+from windrow.columns.ranges import Array, Ranges
 from windrow.rolling import Rolling
 
 
@@ -43,6 +44,13 @@ def _base_intervals(lo, hi, size):  # type: ignore[no-untyped-def]
     return combines
 
 
+def _greedy(lo: Array, hi: Array) -> int:
+    rows = np.zeros(int(hi.max()) if len(hi) else 0)
+    out = np.empty(len(lo))
+    combines: int = kernels("max").greedy(rows, lo, hi, 0, len(lo), 0.0, 0.0, out)
+    return combines
+
+
 def measured(chosen: Plan, ranges: Ranges, table: Prepared) -> float:
     """Combines per row, counted by running the algorithm's moves on these ranges."""
     lo, hi = ranges.bounds()
@@ -50,6 +58,8 @@ def measured(chosen: Plan, ranges: Ranges, table: Prepared) -> float:
         return 0.0
     if chosen.algorithm == "recalc":
         return float(np.maximum(hi - lo - 1, 0).sum() / len(lo))
+    if chosen.algorithm == "greedy":
+        return float(_greedy(lo, hi) / len(lo))
     if chosen.algorithm == "b_int":
         return float(_base_intervals(lo, hi, table.size) / len(lo))
     if chosen.algorithm == "two_stacks_lite":

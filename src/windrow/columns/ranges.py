@@ -26,14 +26,15 @@ class Ranges:
         size: int,
         width: int | None = None,
         threads: int = 1,
-        steady: bool = False,
+        forced: str | None = None,
         never_empty: bool = False,
     ) -> None:
         self.lo, self.hi = lo, hi
         self.width = width
         self.size = size
         self.threads = threads
-        self.steady = steady
+        self.forced = forced
+        """A kernel asked for by name: ``steady`` or ``greedy``."""
         self.never_empty = never_empty
         self.monotone = True
         """Whether kernels for ranges that only move forward may be used."""
@@ -86,12 +87,12 @@ class Ranges:
         self, module: ModuleType, inputs: tuple[Any, ...], first: int, last: int, *rest: Any
     ) -> Any:
         """Call a kernel for the answers [first, last)."""
-        if self.width is not None and not self.steady:
+        if self.width is not None and self.forced is None:
             return module.block(*inputs, self.width, first, last, *rest)
         lo, hi = self.bounds()
         if not self.monotone:
             return module.tree(*inputs, lo, hi, first, last, *rest)
-        kernel = module.steady if self.steady else module.bounded
+        kernel = getattr(module, self.forced or "bounded")
         return kernel(*inputs, lo, hi, first, last, *rest)
 
     def in_parallel(self, work: Callable[[int, int], None], region: int | None = None) -> None:

@@ -5,12 +5,13 @@ written to a file in the user's cache folder and imported, since numba keeps com
 only for functions of real files whose parts are globals of the same module (numba issue 6264). The
 file's name is the hash of its text: a changed aggregate is another file, and nothing is ever stale.
 
-Four ways of sliding, all over rows sorted by key and time:
+Five ways of sliding, all over rows sorted by key and time:
 
 ``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is empty
 ``block``     the same for the last ``width`` rows of one run: flips fall on blocks of ``width``
 ``steady``    DABA Lite over ranges that only move forward: no flip, a bounded step per row
 ``tree``      base intervals (B-INT), for ranges in any order
+``greedy``    the fewest combines there can be (``windrow.greedy``), for ranges that move forward
 
 Indices are unsigned where they index: signed ones would be checked for being negative at every
 access, which makes these loops two to three times as slow.
@@ -252,6 +253,102 @@ def tree({inputs}, lo, hi, first, last, {extra}{outs}):
 """
 
 
+_GREEDY = """
+@njit(cache=True, nogil=True)
+def _release(node, before, after, free, count, stack):
+    depth = 1
+    stack[0] = node
+    while depth:
+        depth -= 1
+        node = stack[depth]
+        free[count] = node
+        count += 1
+        if before[node] >= 0:
+            stack[depth] = before[node]
+            stack[depth + 1] = after[node]
+            depth += 2
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="{error_model}")
+def greedy({inputs}, lo, hi, first, last, {extra}{outs}):
+    widest = 1
+    for i in range(first, last):
+        if hi[U(i)] - lo[U(i)] > widest:
+            widest = hi[U(i)] - lo[U(i)]
+    size = 4 * widest + 8
+    {allocate_ring}
+    left = np.empty(size, np.int64)
+    right = np.empty(size, np.int64)
+    before = np.empty(size, np.int64)
+    after = np.empty(size, np.int64)
+    free = np.arange(size)
+    spare = size
+    stack = np.empty(size, np.int64)
+    pieces = np.empty(2 * widest + 4, np.int64)
+    root = -1
+    combines = 0
+    for i in range(first, last):
+        low = lo[U(i)]
+        high = hi[U(i)]
+        rows = high - low
+        if rows <= 0:
+            {empty}
+            continue
+        count = 0
+        known = right[root] if root >= 0 else -1
+        for j in range(high - 1, max(low, known + 1) - 1, -1):
+            spare -= 1
+            node = free[spare]
+            left[node] = right[node] = j
+            before[node] = after[node] = -1
+            k = U(node)
+            v = {lift_j}
+            {store_12}
+            pieces[count] = node
+            count += 1
+        if root >= 0 and low > known:
+            spare = _release(root, before, after, free, spare, stack)
+        elif root >= 0:
+            node = root
+            while left[node] != low:
+                older = before[node]
+                younger = after[node]
+                free[spare] = node
+                spare += 1
+                if low >= left[younger]:
+                    spare = _release(older, before, after, free, spare, stack)
+                    node = younger
+                else:
+                    pieces[count] = younger
+                    count += 1
+                    node = older
+            pieces[count] = node
+            count += 1
+        root = pieces[0]
+        for piece in range(1, count):
+            node = pieces[piece]
+            k = U(node)
+            older_value = {load}
+            k = U(root)
+            v = combine(older_value, {load})
+            combines += 1
+            spare -= 1
+            new = free[spare]
+            left[new] = left[node]
+            right[new] = right[root]
+            before[new] = node
+            after[new] = root
+            k = U(new)
+            {store_12}
+            root = new
+        k = U(root)
+        p = {load}
+        {emit8}
+    return combines
+"""
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a kernel does with an aggregate, as text. Fields are arrays ``s0, s1, …`` of a stack."""
@@ -323,7 +420,7 @@ def render(parts: Parts) -> str:
         count = len(parts.types)
         load = ", ".join(f"s{i}[k]" for i in range(count))
         store = "\n".join(_stores("v", count))
-        out += (_STEADY + _TREE).format(
+        out += (_STEADY + _TREE + _GREEDY).format(
             **common
             | {
                 "first_input": parts.inputs[0],

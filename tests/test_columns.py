@@ -1,0 +1,561 @@
+"""Columns: tables people have, threads, batches, ticks, peers, errors, plans, the compile cache."""
+
+import math
+import os
+import stat
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import windrow as wr
+from tests.pairs import GeoMean
+from tests.tables import expected, key_of
+from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
+from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
+from windrow.slides import Time
+from windrow.windows.compare import equal
+
+
+def sample(n: int, keys: int = 5, seed: int = 0) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal(n) * 10.0 ** generator.integers(-3, 4, n)
+    return pa.table(
+        {
+            "k": generator.integers(0, keys, n),
+            "t": np.cumsum(generator.integers(0, 4, n)),
+            "x": pa.array(x, mask=generator.random(n) < 0.1),
+            "y": generator.integers(0, 50, n),
+        }
+    )
+
+
+SPEC: dict[str, Any] = {
+    "key": "k",
+    "time": "t",
+    "windows": [wr.time(40), wr.rows(7)],
+    "aggregates": NUMERIC,
+}
+
+
+# --- tables people have --------------------------------------------------------------------------
+
+
+def test_every_kind_of_table_gives_the_same() -> None:
+    table = sample(300)
+    features = wr.Rolling(**SPEC)
+    arrow = features(table)
+    assert arrow.column_names[:4] == table.column_names
+    batch = features(table.to_batches()[0])
+    assert isinstance(batch, pa.RecordBatch)
+    assert pa.Table.from_batches([batch]).equals(arrow)
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    assert features(frame).to_arrow().cast(arrow.schema).equals(arrow)
+    assert features(frame.lazy()).equals(features(frame))
+    pandas = table.to_pandas().set_index(pd.Index(range(1000, 1300), name="id"))
+    out = features(pandas)
+    assert out.index.equals(pandas.index)
+    assert list(out.columns) == arrow.column_names
+    for name in arrow.column_names[4:]:
+        np.testing.assert_array_equal(out[name].to_numpy(), arrow[name].to_pandas().to_numpy())
+    arrays = {name: table[name].to_numpy() for name in table.column_names}
+    arrays["x"] = np.ma.MaskedArray(
+        table["x"].fill_null(0).to_numpy(), mask=table["x"].is_null().to_numpy()
+    )
+    back = features(arrays)
+    assert back["x_sum_40"].tolist() == arrow["x_sum_40"].to_numpy().tolist() or np.array_equal(
+        back["x_sum_40"], arrow["x_sum_40"].to_numpy(), equal_nan=True
+    )
+    assert back["k"] is arrays["k"]
+    with pytest.raises(BadSpecification, match=r"builtins.list is not a table"):
+        features([1, 2])
+
+
+def test_nan_is_missing_in_pandas_and_a_value_in_numpy() -> None:
+    values = np.array([1.0, np.nan, 2.0])
+    features = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Sum("x")])
+    np.testing.assert_array_equal(features(pd.DataFrame({"x": values}))["x_sum_2rows"], [1, 1, 2])
+    np.testing.assert_array_equal(features({"x": values})["x_sum_2rows"], [1, np.nan, np.nan])
+    missing = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Sum("x")], nan="missing")
+    np.testing.assert_array_equal(missing({"x": values})["x_sum_2rows"], [1, 1, 2])
+
+
+def test_rows_stay_where_they_are() -> None:
+    table = sample(500)
+    order = np.random.default_rng(1).permutation(500)
+    features = wr.Rolling(**(SPEC | {"aggregates": [wr.Sum("x"), wr.Max("x")], "tie": "y"}))
+    shuffled = features(table.take(pa.array(order)))
+    assert shuffled.select(["k", "t"]).equals(table.select(["k", "t"]).take(pa.array(order)))
+    straight = wr.Rolling(
+        key="k", time="t", windows=[wr.time(40)], aggregates=[wr.Sum("x"), wr.Max("x")]
+    )
+    assert straight(table.take(pa.array(order))).equals(straight(table).take(pa.array(order)))
+
+
+def test_keys_of_any_kind() -> None:
+    day = datetime(2024, 1, 1)
+    rows: list[dict[str, Any]] = [
+        {"a": "x", "b": 1.0, "c": day, "t": 1, "x": 1},
+        {"a": None, "b": math.nan, "c": day, "t": 2, "x": 2},
+        {"a": "x", "b": 1.0, "c": day, "t": 3, "x": 4},
+        {"a": None, "b": math.nan, "c": day, "t": 4, "x": 8},
+        {"a": "x", "b": -0.0, "c": day, "t": 5, "x": 16},
+        {"a": "x", "b": 0.0, "c": day, "t": 6, "x": 32},
+        {"a": "x", "b": 0.0, "c": None, "t": 7, "x": 64},
+    ]
+    spec = wr.Rolling(key=["a", "b", "c"], time="t", windows=[wr.rows(9)], aggregates=[wr.Sum("x")])
+    found = spec(pa.Table.from_pylist(rows))["x_sum_9rows"].to_pylist()
+    assert found == [1, 2, 5, 10, 16, 48, 64]
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_timestamps(unit: str, zone: str | None) -> None:
+    start = datetime(2024, 3, 10, 5, tzinfo=UTC if zone else None)
+    times = [start + timedelta(minutes=30 * i) for i in (0, 1, 2, 5, 5, 6)]
+    table = pa.table({"t": pa.array(times, pa.timestamp(unit, zone)), "x": [1, 2, 4, 8, 16, 32]})
+    for window in ("1h", "60m", timedelta(hours=1), np.timedelta64(3600, "s")):
+        found = wr.Rolling(time="t", windows={"w": wr.time(window)}, aggregates=[wr.Sum("x")])(
+            table
+        )
+        assert found["x_sum_w"].to_pylist() == [1, 3, 6, 24, 24, 56]
+
+
+def test_dates_integers_and_floats() -> None:
+    sums = [wr.Sum("x")]
+    days = pa.table({"t": pa.array([0, 1, 5], pa.date32()), "x": [1, 2, 4]})
+    assert wr.Rolling(time="t", windows="2d", aggregates=sums)(days)["x_sum_2d"].to_pylist() == [
+        1,
+        3,
+        4,
+    ]
+    with pytest.raises(BadSpecification, match="finer unit"):
+        wr.Rolling(time="t", windows="1h", aggregates=sums)(days)
+    for kind in (pa.int8(), pa.uint32(), pa.int64()):
+        table = pa.table({"t": pa.array([0, 1, 5], kind), "x": [1, 2, 4]})
+        spec = wr.Rolling(time="t", windows=[wr.time(2)], aggregates=sums)
+        assert spec(table)["x_sum_2"].to_pylist() == [1, 3, 4]
+        with pytest.raises(BadSpecification, match="times are integers"):
+            wr.Rolling(time="t", windows="2s", aggregates=sums)(table)
+    floats = pa.table({"t": [0.0, 0.5, 1.25], "x": [1, 2, 4]})
+    spec = wr.Rolling(time="t", windows="1s", aggregates=sums, unit="s")
+    assert spec(floats)["x_sum_1s"].to_pylist() == [1, 3, 6]
+    with pytest.raises(BadSpecification, match="unit="):
+        wr.Rolling(time="t", windows="1s", aggregates=sums)(floats)
+    with pytest.raises(BadValue, match="row 1"):
+        spec(pa.table({"t": [0.0, 1e-12], "x": [1, 2]}))
+
+
+@given(tables(FLOATS), st.integers(1, 7), st.integers(0, 3), st.sampled_from(WINDOWS))
+@settings(max_examples=80)
+def test_ticks(table: pa.Table, step: int, origin: int, window: Any) -> None:
+    if not isinstance(window, Time) or window.after or window.length == 10**15:
+        return
+    windows = {"w": window, "short": wr.time(2)}
+    spec = wr.Rolling(
+        key="k",
+        time="t",
+        windows=windows,
+        aggregates=[wr.Sum("x"), wr.Count(), wr.Last("y")],
+        every=step,
+        origin=origin,
+    )
+    rows = table.to_pylist()
+    found = spec(table).to_pylist()
+    keys = {key_of(row, spec): row["k"] for row in rows}
+    wanted = []
+    for key, shown in keys.items():
+        own = sorted((r for r in rows if key_of(r, spec) == key), key=lambda r: r["t"])
+        for number in range(-20, 60):
+            tick = origin + number * step
+            inside = {}
+            for name, w in windows.items():
+                assert isinstance(w, Time)
+                end = tick - int(w.ending)  # type: ignore[arg-type]
+                start = end - int(w.length)  # type: ignore[arg-type]
+                inside[name] = [
+                    r
+                    for r in own
+                    if (r["t"] >= start if w.includes_start else r["t"] > start)
+                    and (r["t"] <= end if w.includes_end else r["t"] < end)
+                ]
+            if any(inside.values()):
+                answers = {
+                    name: expected(inside[label], spec, aggregate, list(range(len(inside[label]))))
+                    for name, aggregate, label in spec.outputs
+                }
+                wanted.append({"k": shown, "t": tick, **answers})
+    order = {key: i for i, key in enumerate(keys)}
+    wanted.sort(key=lambda r: (order[(r["k"],)], r["t"]))
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert equal(a, b), (a, b)
+
+
+# --- threads and batches -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [1, 3000])
+def test_threads_change_no_bit(keys: int) -> None:
+    table = sample(150_000, keys)
+    one = wr.Rolling(**(SPEC | {"threads": 1}))(table)
+    for threads in (2, 5):
+        many = wr.Rolling(**(SPEC | {"threads": threads}))(table)
+        for name, aggregate, _ in wr.Rolling(**SPEC).outputs:
+            if aggregate.reproducible:
+                assert many[name].equals(one[name]), name
+            else:
+                np.testing.assert_allclose(
+                    many[name].to_numpy(), one[name].to_numpy(), rtol=3e-16, atol=0
+                )
+    whole = wr.Rolling(windows=[wr.rows(1000)], aggregates=NUMERIC, threads=3)(table)
+    again = wr.Rolling(windows=[wr.rows(1000)], aggregates=NUMERIC, threads=1)(table)
+    for name, aggregate, _ in wr.Rolling(windows=[wr.rows(1000)], aggregates=NUMERIC).outputs:
+        if aggregate.reproducible:
+            assert whole[name].equals(again[name]), name
+
+
+@given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.data())
+@settings(max_examples=120)
+def test_batch_by_batch_equals_one_call(
+    table: pa.Table, window: Any, keyed: bool, data: Any
+) -> None:
+    order = np.argsort(table["t"].to_numpy(), kind="stable")
+    table = table.take(pa.array(order)).append_column("id", pa.array(np.arange(table.num_rows)))
+    spec = wr.Rolling(
+        key="k" if keyed else None, time="t", windows=[window, wr.rows(2)], aggregates=NUMERIC
+    )
+    stream = spec.stream()
+    parts = []
+    start = 0
+    while start < table.num_rows:
+        size = data.draw(st.integers(1, 7))
+        parts.append(stream.push(table.slice(start, size)))
+        start += size
+    rest = stream.finish()
+    parts += [] if rest is None else [rest]
+    assert stream.rows_kept == 0
+    if not parts:
+        return
+    whole = pa.concat_tables(parts, promote_options="permissive").sort_by("id")
+    single = spec(table).sort_by("id")
+    assert whole["id"].to_pylist() == single["id"].to_pylist()
+    for name, aggregate, _ in spec.outputs:
+        for got, want in zip(whole[name].to_pylist(), single[name].to_pylist(), strict=True):
+            assert equal(got, want) or (
+                not aggregate.reproducible and got == pytest.approx(want, rel=4e-15)
+            ), name
+
+
+def test_batches_keep_only_live_rows() -> None:
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(50)], aggregates=[wr.Sum("x")])
+    stream = spec.stream()
+    table = sample(20_000, 4)
+    most = 0
+    for start in range(0, 20_000, 500):
+        stream.push(table.slice(start, 500))
+        most = max(most, stream.rows_kept)
+    assert most < 400
+    with pytest.raises(OutOfOrder, match="earlier batch"):
+        stream.push(table.slice(0, 10))
+    with pytest.raises(BadSpecification, match="earlier ones had"):
+        stream.push(table.select(["k", "t", "x"]))
+
+
+# --- peers ---------------------------------------------------------------------------------------
+
+
+def test_pandas_agrees_where_it_is_right() -> None:
+    values = np.random.default_rng(3).integers(-1000, 1000, 5000).astype(float)
+    times = pd.date_range("2024-01-01", periods=5000, freq="37s")
+    frame = pd.DataFrame({"t": times, "x": values})
+    ours = wr.Rolling(
+        time="t",
+        windows=["1h", wr.rows(100)],
+        aggregates=[wr.Sum("x"), wr.Max("x"), wr.Min("x"), wr.Mean("x"), wr.StdDev("x")],
+    )(frame)
+    by_time, by_rows = frame.set_index("t")["x"].rolling("1h"), frame["x"].rolling(100, 1)
+    for label, peer in (("1h", by_time), ("100rows", by_rows)):
+        for name, method in (
+            ("sum", "sum"),
+            ("max", "max"),
+            ("min", "min"),
+            ("mean", "mean"),
+            ("std", "std"),
+        ):
+            theirs = getattr(peer, method)().to_numpy()
+            np.testing.assert_allclose(ours[f"x_{name}_{label}"], theirs, rtol=1e-9)
+
+
+def test_duckdb_agrees() -> None:
+    table = sample(3000, 7)
+    ours = wr.Rolling(
+        key="k",
+        time="t",
+        windows={"w": wr.time(40, closed="both"), "r": wr.rows(10)},
+        tie="id",
+        aggregates=[wr.Count("x"), wr.Max("x"), wr.Min("x"), wr.Count(), wr.Sum("y")],
+    )(table.append_column("id", pa.array(np.arange(3000))))
+    source = ours
+    assert source.num_rows == 3000
+    theirs: Any = duckdb.sql("""
+        select id, max(x) over w as x_max_w, min(x) over w as x_min_w, count(x) over w as x_count_w,
+               count(*) over w as count_w, sum(y) over w as y_sum_w,
+               max(x) over r as x_max_r, sum(y) over r as y_sum_r, count(x) over r as x_count_r
+        from source
+        window w as (partition by k order by t range between 40 preceding and current row),
+               r as (partition by k order by t, id rows between 9 preceding and current row)
+        order by id
+    """)
+    theirs = theirs.to_arrow_table()
+    for name in theirs.column_names[1:]:
+        assert [None if v is None else float(v) for v in theirs[name].to_pylist()] == [
+            None if v is None else float(v) for v in ours[name].to_pylist()
+        ], name
+
+
+def test_bugs_that_others_had() -> None:
+    """Values near 2**54, a NaN that sticks, precision lost for good after a large value leaves."""
+    wide = wr.Rolling(windows=[wr.rows(1)], aggregates=[wr.Sum("x"), wr.Max("x"), wr.Mean("x")])
+    table = pa.table({"x": [2**54 + 1, 2**54 + 3, 1]})
+    assert wide(table)["x_sum_1rows"].to_pylist() == [2**54 + 1, 2**54 + 3, 1]
+    assert wide(table)["x_max_1rows"].to_pylist() == [2**54 + 1, 2**54 + 3, 1]
+    sticky = pa.table({"x": [1.0, math.nan, math.inf, 2.0, 3.0, 4.0]})
+    pairs = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Sum("x"), wr.StdDev("x")])(sticky)
+    assert pairs["x_sum_2rows"].to_pylist()[4:] == [5.0, 7.0]
+    assert pairs["x_std_2rows"].to_pylist()[4:] == [math.sqrt(0.5)] * 2
+    noise = np.full(2000, 0.1)
+    noise[3] = 1e18
+    out = wr.Rolling(windows=[wr.rows(10)], aggregates=[wr.Sum("x"), wr.Variance("x")])(
+        {"x": noise}
+    )
+    assert set(out["x_sum_10rows"][20:].tolist()) == {math.fsum([0.1] * 10)}
+    assert set(out["x_var_10rows"][20:].tolist()) == {0.0}
+
+
+@pytest.mark.parametrize("rows", [2, 16, 1000])
+def test_sums_over_twenty_decades_equal_fsum(rows: int) -> None:
+    generator = np.random.default_rng(rows)
+    x = generator.uniform(-1, 1, 6000) * 10.0 ** generator.uniform(-10, 10, 6000)
+    x[[100, 2000]] = 1e15, -1e18
+    table = pa.table({"x": x, "t": np.arange(6000)})
+    spec = wr.Rolling(
+        time="t", windows={"r": wr.rows(rows), "t": wr.time(rows)}, aggregates=[wr.Sum("x")]
+    )
+    out = spec(table)
+    for i in range(rows, 6000, 3):
+        want = math.fsum(x[i - rows + 1 : i + 1])
+        assert out["x_sum_r"][i].as_py() == want
+        assert out["x_sum_t"][i].as_py() == want
+
+
+def test_large_windows_of_awkward_data_are_exact() -> None:
+    """Every way of adding is met: running parts, two words, a proof per row, accumulators."""
+    generator = np.random.default_rng(9)
+    n, rows = 60_000, 20_000
+    for x in (
+        generator.standard_normal(n),
+        generator.standard_normal(n) * 10.0 ** generator.uniform(-15, 15, n),
+        np.where(np.arange(n) % 2, 1e16, -1e16) + generator.standard_normal(n),
+        generator.integers(0, 100, n) / 100,
+    ):
+        out = wr.Rolling(windows=[wr.rows(rows)], aggregates=[wr.Sum("x"), wr.Mean("x")])({"x": x})
+        for i in (rows, rows + 1, n // 2, n - 2, n - 1):
+            want = math.fsum(x[i - rows + 1 : i + 1])
+            assert out[f"x_sum_{rows}rows"][i] == want
+            assert out[f"x_mean_{rows}rows"][i] == want / rows
+
+
+# --- own aggregates, plans, errors ---------------------------------------------------------------
+
+
+class Spelled(wr.Aggregate):
+    """Cannot be compiled: it makes texts."""
+
+    identity = (0.0, 0)
+
+    def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (float(repr(x)), 1)
+
+    def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (a[0] + b[0], a[1] + b[1])  # type: ignore[index]
+
+    def lower(p):  # type: ignore[no-untyped-def]  # noqa: N805
+        return p[0] / p[1]  # type: ignore[index]
+
+
+def test_explain_names_algorithm_reason_and_cost() -> None:
+    table = sample(2000)
+    spec = wr.Rolling(
+        key="k",
+        time="t",
+        windows=[wr.time(40), wr.rows(5)],
+        aggregates=[wr.Sum("x"), wr.Max("x"), wr.Sum("y"), wr.Count(), GeoMean("y"), Spelled("x")],
+    )
+    text = spec.explain(table, count_combines=True)
+    assert "2,000 rows by k (5 keys), sorted here" in text
+    assert "Max('x'): two_stacks_lite, compiled" in text
+    assert "Sum('y'): subtract_on_evict, integers have an exact inverse" in text
+    assert "GeoMean('y'): two_stacks_lite, compiled" in text
+    assert "Spelled('x'): two_stacks_lite, interpreted: numba cannot compile it" in text
+    measured = [float(p.split()[0]) for p in text.split("measured ")[1:]]
+    assert measured
+    assert all(0 < m <= 3 for m in measured)
+    plain = wr.Rolling(windows=[wr.rows(5)], aggregates=[wr.Max("x")], algorithm="greedy")
+    greedy = plain.explain(table, count_combines=True)
+    assert "greedy" in greedy
+    best = float(greedy.split("measured ")[1].split()[0])
+    blocks = wr.Rolling(windows=[wr.rows(5)], aggregates=[wr.Max("x")])
+    usual = blocks.explain(table, count_combines=True)
+    assert best <= float(usual.split("measured ")[1].split()[0]) < 3
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "daba_lite", "greedy", "b_int", "recalc"])
+def test_own_aggregates_on_every_algorithm(algorithm: str) -> None:
+    table = sample(60).set_column(2, "x", sample(60)["x"].combine_chunks())
+    check(
+        wr.Rolling(
+            key="k",
+            time="t",
+            windows=[wr.time(40), wr.rows(4)],
+            aggregates=[Spelled("x"), Spelled("y")],
+            algorithm=algorithm,
+        ),
+        table,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"aggregates": [wr.Sum("amuont")]}, r"no column 'amuont'; did you mean 'amount'\?"),
+        ({"key": "user"}, "key: there is no column 'user'"),
+        ({"time": "when"}, "time: there is no column 'when'"),
+        ({"tie": "nr"}, "tie: there is no column 'nr'"),
+        ({"windows": [wr.bounds("a", "b")]}, "bounds: there is no column 'a'"),
+        ({"windows": ["7 dayz"]}, "'7 dayz'"),
+        ({"windows": [wr.time(5), wr.time(5)]}, "dict"),
+        ({"windows": []}, "windows= is empty"),
+        ({"aggregates": []}, "aggregates= is empty"),
+        ({"aggregates": [wr.Sum("amount"), wr.Sum("amount")]}, "rename an aggregate"),
+        ({"aggregates": [wr.Max()]}, r'Max\("amount"\), say'),
+        ({"aggregates": [wr.Several(wr.Max("amount"))]}, "give Rolling its parts"),
+        ({"aggregates": ["max"]}, "expected an aggregate"),
+        ({"min_rows": -1}, "min_rows="),
+        ({"threads": 0}, "threads="),
+        ({"algorithm": "fast"}, "algorithm= is one of"),
+        ({"time": None, "windows": ["1h"]}, "say which column"),
+        ({"time": 3}, "time= is the name"),
+        ({"key": [3]}, "key= takes names"),
+        ({"every": 0}, "every= must be positive"),
+        ({"every": 5, "windows": [wr.rows(3)]}, "windows of time"),
+        ({"origin": 5}, "origin="),
+        ({"aggregates": [wr.Last("amount").alias("at")], "windows": {"x": wr.time(5)}}, "already"),
+        ({"algorithm": "daba_lite", "aggregates": [wr.Sum("amount")]}, "no such kernel"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    table = pa.table({"at": [1, 2], "amount": [1.0, 2.0], "at_x": [0, 0]})
+    plain: dict[str, Any] = {
+        "time": "at",
+        "windows": [wr.time(5)],
+        "aggregates": [wr.Sum("amount")],
+    }
+    with pytest.raises(BadSpecification, match=message):
+        wr.Rolling(**(plain | options))(table)
+
+
+def test_mistakes_in_the_data() -> None:
+    sums: dict[str, Any] = {"windows": [wr.time(5)], "aggregates": [wr.Sum("x")], "time": "t"}
+    with pytest.raises(BadValue, match=r"'t' is missing in 2 of 3 rows \(row 0, 2\)"):
+        wr.Rolling(**sums)(pa.table({"t": [None, 1, None], "x": [1, 2, 3]}))
+    with pytest.raises(BadSpecification, match="has type string"):
+        wr.Rolling(**sums)(pa.table({"t": ["a", "b"], "x": [1, 2]}))
+    with pytest.raises(BadValue, match=r"column 'x' has type string, which cannot be added"):
+        wr.Rolling(**sums)(pa.table({"t": [1, 2], "x": ["1", "2"]}))
+    with pytest.raises(
+        SumOverflow, match=r"window of row 0 sums column 'x' to 9223372036854775808"
+    ):
+        wr.Rolling(**sums)(pa.table({"t": [2, 1], "x": [1, 2**63 - 1]}))
+    table = pa.table({"t": [1, 2, 3], "x": [1, 2, 3], "lo": [0, 2, 0], "hi": [1, 2, 3]})
+    forced = wr.Rolling(
+        time="t",
+        windows=[wr.bounds("lo", "hi")],
+        aggregates=[wr.Max("x")],
+        algorithm="two_stacks_lite",
+    )
+    with pytest.raises(BadSpecification, match="those of row 2 start or end before"):
+        forced(table)
+    with pytest.raises(BadSpecification, match="different lengths"):
+        wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Count()])({"a": [1], "b": [1, 2]})
+    with pytest.raises(BadSpecification, match="2 dimensions"):
+        wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Count()])({"a": np.zeros((2, 2))})
+
+
+def test_no_rows() -> None:
+    table = sample(0)
+    out = wr.Rolling(**SPEC)(table)
+    assert out.num_rows == 0
+    assert len(out.column_names) == 4 + 2 * len(NUMERIC)
+    assert wr.Rolling(**(SPEC | {"windows": [wr.time(5)], "every": 3}))(table).num_rows == 0
+
+
+# --- the compile cache ---------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, numpy as np, windrow as wr
+out = wr.Rolling(windows=[wr.rows(3)], aggregates=[wr.Max("x"), wr.Sum("x"), wr.StdDev("x")])(
+    {"x": np.arange(10.0)})
+assert out["x_max_3rows"].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], out
+print(out["x_sum_3rows"].tolist())
+"""
+
+
+def run_programs(count: int, cache: Path) -> list[str]:
+    environment = os.environ | {"WINDROW_CACHE_DIR": str(cache), "NUMBA_CACHE_DIR": str(cache)}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    done = [process.communicate() for process in running]
+    for process, (_, errors) in zip(running, done, strict=True):
+        assert process.returncode == 0, errors
+    return [out for out, _ in done]
+
+
+def test_several_processes_may_compile_at_once(tmp_path: Path) -> None:
+    answers = run_programs(3, tmp_path)
+    assert len(set(answers)) == 1
+    kept = {path.name for path in tmp_path.rglob("*.nbi")}
+    assert kept
+    run_programs(1, tmp_path)
+    assert {path.name for path in tmp_path.rglob("*.nbi")} == kept  # nothing compiled again
+
+
+def test_a_cache_folder_that_cannot_be_written_is_not_needed(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    assert run_programs(1, file) == run_programs(1, tmp_path)
