@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
-from windrow.columns.prepare import Prepared
+from windrow.columns.prepare import Prepared, array_of
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.rolling import Rolling
@@ -64,7 +64,7 @@ class Batches:
         out = self._answers(table, final & ~answered)
         answered |= final
         keep = needed | ~answered
-        self._kept = table.filter(pa.array(keep))
+        self._kept = table.filter(array_of(keep))
         self._answered = answered[keep]
         return out
 
@@ -77,7 +77,7 @@ class Batches:
         return out
 
     def _answers(self, table: pa.Table, wanted: Array) -> pa.Table:
-        mask = pa.array(wanted)
+        mask = array_of(wanted)
         answers = engine.run(self.spec, table)
         out = table.filter(mask)
         for name, array in answers.items():

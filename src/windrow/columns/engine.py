@@ -69,7 +69,9 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
         plain = len(table.offsets) == 2 and not (window.ending or window.after)
         if plain and spec.algorithm in ("auto", "two_stacks_lite"):
             width = max(1, min(window.n, size))
-            return Ranges(None, None, size, width, threads, never_empty=True)
+            ranges = Ranges(None, None, size, width, threads, never_empty=True)
+            ranges.may_subtract = spec.algorithm == "auto"
+            return ranges
     lo, hi = np.empty(size, np.int64), np.empty(size, np.int64)
     ranges = Ranges(lo, hi, size, None, threads, forced)
     ranges.monotone = spec.algorithm not in ("b_int", "recalc")
@@ -140,8 +142,12 @@ def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
     ]
     if not table.size:
         return 1, 0, 0
-    span = int(table.time.max()) - int(table.time.min()) + 1
-    if max(abs(int(table.time.max())), abs(int(table.time.min()))) + 3 * span >= _LIMIT:
+    starts, ends = table.offsets[:-1], table.offsets[1:]
+    kept = starts < ends  # rows of a key are sorted, so its first and last row say it all
+    youngest = int(table.time[ends[kept] - 1].max())
+    oldest = int(table.time[starts[kept]].min())
+    span = youngest - oldest + 1
+    if max(abs(youngest), abs(oldest)) + 3 * span >= _LIMIT:
         raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     length, ending, after = (min(x, span + 1) for x in found)
     return length, ending, after

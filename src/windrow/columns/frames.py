@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
+from windrow.columns.prepare import array_of, numbers_of, valid_of
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 
@@ -83,12 +84,13 @@ def _pandas(spec: Rolling, frame: Any) -> Any:
 
 
 def _array(name: str, values: Any) -> pa.Array:
-    if isinstance(values, np.ma.MaskedArray):
-        return pa.array(values.data, mask=np.ma.getmaskarray(values))
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = np.asarray(values)
     if array.ndim != 1:
         raise BadSpecification(f"column {name!r} has {array.ndim} dimensions; a column has one")
-    return pa.array(array)
+    if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative:
+        return array_of(array, mask)
+    return pa.array(array, mask=mask)
 
 
 def _arrays(spec: Rolling, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,16 +105,15 @@ def _arrays(spec: Rolling, table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _numpy(array: pa.Array) -> Any:
     """NumPy with NaN for null floats, a masked array for other nulls."""
-    if not array.null_count or pa.types.is_floating(array.type):
+    kind = array.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         return array.to_numpy(zero_copy_only=False)
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_primitive(array.type):
-        zero = (
-            pa.scalar(0, pa.int64()).cast(array.type) if pa.types.is_integer(array.type) else None
-        )
-        data = (array.fill_null(zero) if zero is not None else array).to_numpy(zero_copy_only=False)
-        return np.ma.MaskedArray(data, mask=missing)
-    return array.to_numpy(zero_copy_only=False)
+    numbers, valid = numbers_of(array), valid_of(array)
+    if valid is None:
+        return numbers
+    if pa.types.is_floating(kind):
+        return np.where(valid, numbers, np.nan)
+    return np.ma.MaskedArray(np.where(valid, numbers, numbers.dtype.type(0)), mask=~valid)
 
 
 def explain(spec: Rolling, table: Any, count_combines: bool) -> str:

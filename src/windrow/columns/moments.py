@@ -6,6 +6,7 @@ that two-word power sums still cannot decide are done again: equal values give 0
 around their own mean. Values whose squares leave the range of floats are left to Python's integers.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from numba import njit
 
 from windrow.aggregates import StdDev, Variance
 from windrow.columns.builtin import kernels
+from windrow.columns.fused import fma
 from windrow.columns.ranges import Array, Ranges, shared_out
-from windrow.columns.sums import spread
+from windrow.columns.sums import exact_unit, spread
 from windrow.windows import Recalc
 
 _REGION = 1 << 17
+U = np.uint64
 _LARGE, _SMALL = 1e140, 1e-140
 
 
@@ -97,6 +100,73 @@ def _again(x, valid, lo, hi, rows, ddof, root, out, extreme):  # type: ignore[no
     return left_over
 
 
+@njit(inline="always")
+def _cut(v, magic, magic2):  # type: ignore[no-untyped-def]
+    """A row's value and its square, each in a high and a low part."""
+    h = (v + magic) - magic
+    p = v * v
+    h2 = (p + magic2) - magic2
+    return h, v - h, h2, (p - h2) + fma(v, v, -p)
+
+
+@njit(inline="always")
+def _spread_of(a1, b1, a2, b2, n, inverse):  # type: ignore[no-untyped-def]
+    """Σx² − (Σx)²/n, its leading word, and what rounding is to be measured against."""
+    ts = a1 + b1
+    te = b1 - (ts - a1)
+    tq = a2 + b2
+    tf = b2 - (tq - a2)
+    a = ts * ts
+    m = a * inverse
+    me = (fma(-m, n, a) + fma(ts, ts, -a) + 2.0 * ts * te) * inverse
+    top = tq - m
+    return top + (((tq - top) - m) + (tf - me)), top, tq
+
+
+@njit(cache=True, nogil=True)
+def _running_block(  # type: ignore[no-untyped-def]
+    x, width, first, last, magic, magic2, bound, ddof, root, out, doubtful
+):
+    """Power sums of the last ``width`` rows, rows taken out again.
+
+    Σx is cut into two parts that add exactly (``sums.exact_unit``). Σx² too, but for the last bits
+    of its low part, whose rounding errors ``bound`` covers for the whole region.
+    """
+    a1 = b1 = a2 = b2 = 0.0
+    doubts = 0
+    for i in range(max(first - width, 0), max(first, min(last, width))):  # windows that grow
+        h, low, h2, l2 = _cut(x[U(i)], magic, magic2)
+        a1 += h
+        b1 += low
+        a2 += h2
+        b2 += l2
+        n = float(i + 1)
+        if i >= first and n > ddof:
+            squares, top, tq = _spread_of(a1, b1, a2, b2, n, 1.0 / n)
+            variance = squares / (n - ddof)
+            out[U(i)] = math.sqrt(max(variance, 0.0)) if root else variance
+            if not (top * 2.7e-17 > bound + tq * 2e-31):
+                doubtful[U(doubts)] = i
+                doubts += 1
+    n = float(width)
+    inverse = 1.0 / n
+    divisor = max(n - ddof, 1.0)
+    for i in range(max(first, width), last):
+        h, low, h2, l2 = _cut(x[U(i)], magic, magic2)
+        g, k, g2, k2 = _cut(x[U(i - width)], magic, magic2)
+        a1 += h - g
+        b1 += low - k
+        a2 += h2 - g2
+        b2 += l2 - k2
+        squares, top, tq = _spread_of(a1, b1, a2, b2, n, inverse)
+        variance = squares / divisor
+        out[U(i)] = math.sqrt(max(variance, 0.0)) if root else variance
+        if not (top * 2.7e-17 > bound + tq * 2e-31):
+            doubtful[U(doubts)] = i
+            doubts += 1
+    return doubts
+
+
 def float_moments(
     x: Array, valid: Array | None, counts: Array | None, ranges: Ranges, ddof: int, root: bool
 ) -> Array:
@@ -117,11 +187,29 @@ def float_moments(
     doubtful: list[Array] = []
 
     def region(first: int, last: int) -> None:
-        smallest, _ = spread(x, *ranges.span(first, last))
+        smallest, largest = spread(x, *ranges.span(first, last))
         if smallest < _SMALL:
             doubtful.append(np.arange(first, last))
             return
         rows = np.empty(last - first, np.int64)
+        magic = exact_unit(smallest, largest, float(ranges.widest(first, last)))
+        if (
+            magic is not None
+            and ranges.width is not None
+            and valid is None
+            and largest < _LARGE
+            and ranges.may_subtract
+        ):
+            width = ranges.width
+            magic2 = math.ldexp(1.5, math.frexp(largest * largest * (width + 1))[1] + 1)
+            bound = 1.2e-16 * (magic2 * 2.0**-52) * (width + 1) * (2 * (last - first) + 2 * width)
+            found = _running_block(
+                x, width, first, last, magic, magic2, bound, ddof, root, out, rows
+            )
+            if found <= (last - first) // 64:
+                if found:
+                    doubtful.append(rows[:found].copy())
+                return
         found = ranges.run(kernels(name), (x,), first, last, prefix, ddof, out, rows)
         if found:
             doubtful.append(rows[:found].copy())

@@ -53,6 +53,23 @@ def _by_code(codes, count, order):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _run_offsets(codes):  # type: ignore[no-untyped-def]
+    """Where each run of equal codes begins, and the end."""
+    runs = 1
+    for i in range(1, len(codes)):
+        runs += codes[i] != codes[i - 1]
+    out = np.empty(runs + 1, np.int64)
+    out[0] = 0
+    runs = 1
+    for i in range(1, len(codes)):
+        if codes[i] != codes[i - 1]:
+            out[runs] = i
+            runs += 1
+    out[runs] = len(codes)
+    return out
+
+
+@njit(cache=True, nogil=True)
 def has_nan(x, first, last):  # type: ignore[no-untyped-def]
     """Whether any value of these rows is NaN."""
     for i in range(first, last):
@@ -103,17 +120,55 @@ class Column:
     def arrow(self, values: Array, missing: Array | None) -> pa.Array:
         """Values of this column's kind as Arrow, in its own type."""
         if self.words is not None:
-            return self.words.take(pa.array(values, mask=missing))
+            return self.words.take(array_of(values, missing))
         return typed(values, missing, self.type)
 
 
 def array_of(values: Array, mask: Array | None = None) -> pa.Array:
-    """Numbers as an Arrow array that shares their memory, missing where the mask says."""
-    if mask is None or values.dtype == np.bool_:
-        return pa.array(values, mask=mask)
-    valid = pa.py_buffer(np.packbits(~mask, bitorder="little"))
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
+    """Numbers as an Arrow array that shares their memory, missing where the mask says.
+
+    ``pyarrow.array`` would import pandas to look at a NumPy array, which takes a quarter of a
+    second.
+    """
+    missing = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    if values.dtype == np.bool_:
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [missing, bits])
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [missing, data])
+
+
+def numbers_of(array: pa.Array) -> Array:
+    """The numbers of an Arrow array without a copy; what is missing is arbitrary.
+
+    ``Array.to_numpy`` would import pandas.
+    """
+    start, end = array.offset, array.offset + len(array)
+    if pa.types.is_boolean(array.type):
+        return _bits(array.buffers()[1], start, end)
+    data = array.buffers()[1]
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if data is None or not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(data, kind)[start:end]
+
+
+def valid_of(array: pa.Array) -> Array | None:
+    """Where an Arrow array has values; None where it has them everywhere."""
+    if not array.null_count:
+        return None
+    bitmap = array.buffers()[0]
+    if bitmap is None:  # a column of type null
+        return np.zeros(len(array), np.bool_)
+    return _bits(bitmap, array.offset, array.offset + len(array))
+
+
+def _bits(buffer: Any, start: int, end: int) -> Array:
+    if buffer is None or start == end:
+        return np.zeros(end - start, np.bool_)
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[
+        start:end
+    ].astype(np.bool_)
 
 
 def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
@@ -143,39 +198,36 @@ def plain_column(array: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
 def number_column(array: pa.Array, name: str) -> Column:
     """A column's numbers and mask, whatever its type."""
     kind = array.type
-    valid = None
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
+    valid = valid_of(array)
     if pa.types.is_floating(kind):
-        values = pc.fill_null(array, 0.0) if valid is not None else array
-        plain = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        plain = numbers_of(array).astype(np.float64, copy=False)
+        plain = plain if valid is None else np.where(valid, plain, 0.0)
         return Column(name, plain, valid, kind)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        values = pc.fill_null(array, False if pa.types.is_boolean(kind) else 0)
-        if pa.types.is_uint64(kind) and (pc.max(values).as_py() or 0) >= 1 << 63:
+        if pa.types.is_uint64(kind) and (pc.max(array).as_py() or 0) >= 1 << 63:
             return _word_column(array, name, valid)
-        plain = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        return Column(name, plain, valid, kind)
+        plain = numbers_of(array).astype(np.int64, copy=False)
+        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
     if pa.types.is_temporal(kind) and kind.id not in (pa.lib.Type_INTERVAL_MONTH_DAY_NANO,):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        values = pc.fill_null(array.view(width), 0)
-        return Column(name, values.to_numpy(zero_copy_only=False).astype(np.int64), valid, kind)
+        plain = numbers_of(array.view(width)).astype(np.int64, copy=False)
+        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
     return _word_column(array, name, valid)
 
 
 def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
     encoded = array.dictionary_encode()
     try:
-        places = pc.sort_indices(encoded.dictionary).to_numpy()
+        places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     except pa.ArrowNotImplementedError:
         raise BadValue(
             f"column {name!r} has type {array.type}, whose values cannot be ordered or added"
         ) from None
     rank = np.empty(len(places), np.int64)
     rank[places] = np.arange(len(places))
-    codes = pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+    codes = numbers_of(pc.fill_null(encoded.indices, 0))
     values = rank[codes] if len(places) else np.zeros(len(array), np.int64)
-    words = encoded.dictionary.take(pa.array(places))
+    words = encoded.dictionary.take(array_of(places))
     return Column(name, values, valid, array.type, words)
 
 
@@ -214,14 +266,27 @@ class Prepared:
             first = np.argsort(time, kind="stable")
         if not self.key:
             return first, np.array([0, size], np.int64)
+        sorted_key = self._sorted_key(time, tie)
+        if sorted_key is not None:
+            return None, sorted_key
         codes, count = key_codes(self.table, self.key)
         if first is None or not tie:
             in_runs = _sorted_in_runs(codes, nothing if time is None else time)
             if in_runs and not tie:
-                starts = np.flatnonzero(np.diff(codes)) + 1
-                return None, np.concatenate(([0], starts, [size])).astype(np.int64)
+                return None, _run_offsets(codes)
         order, offsets = _by_code(codes, count, np.arange(size) if first is None else first)
         return order, offsets
+
+    def _sorted_key(self, time: Array | None, tie: tuple[str, ...]) -> Array | None:
+        """Where runs begin, if rows already come by one integer key and by time: no hashing."""
+        array = plain_column(self.table[self.key[0]], self.key[0])
+        if len(self.key) > 1 or tie or array.null_count or not pa.types.is_integer(array.type):
+            return None
+        codes = numbers_of(array)
+        if not _sorted_in_runs(codes, np.empty(0, np.int64) if time is None else time):
+            return None
+        offsets: Array = _run_offsets(codes)
+        return offsets
 
     def column(self, name: str) -> Column:
         """A column in sorted order."""
@@ -237,7 +302,7 @@ class Prepared:
     def sorted_arrow(self, name: str) -> pa.Array:
         """A column in sorted order, as Arrow."""
         array = plain_column(self.table[name], name)
-        return array if self.order is None else array.take(pa.array(self.order))
+        return array if self.order is None else array.take(array_of(self.order))
 
     def back(self, answers: pa.Array) -> pa.Array:
         """Answers in the order of the rows as they came."""
@@ -245,7 +310,7 @@ class Prepared:
             return answers
         place = np.empty(self.size, np.int64)
         place[self.order] = np.arange(self.size)
-        return answers.take(pa.array(place))
+        return answers.take(array_of(place))
 
     def original_row(self, sorted_row: int) -> int:
         """Where a sorted row came from."""
@@ -261,13 +326,13 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
         if pa.types.is_floating(array.type):
             array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
         encoded = array.dictionary_encode(null_encoding="encode")
-        own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        own = numbers_of(encoded.indices).astype(np.int64)
         size = max(1, len(encoded.dictionary))
         if codes is None:
             codes, count = own, size
             continue
-        together = pa.array(codes * size + own).dictionary_encode()
-        codes = together.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        together = array_of(codes * size + own).dictionary_encode()
+        codes = numbers_of(together.indices).astype(np.int64)
         count = max(1, len(together.dictionary))
     assert codes is not None
     return codes, count
@@ -277,7 +342,9 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
     """A time column as integers, and how they count."""
     array = plain_column(table[name], name)
     if array.null_count:
-        rows = np.flatnonzero(~array.is_valid().to_numpy(zero_copy_only=False))
+        valid = valid_of(array)
+        assert valid is not None
+        rows = np.flatnonzero(~valid)
         shown = ", ".join(map(str, rows[:_SHOWN])) + (", …" if len(rows) > _SHOWN else "")
         raise BadValue(
             f"time column {name!r} is missing in {len(rows)} of {len(array)} rows (row {shown}): "
@@ -286,20 +353,20 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
     kind = array.type
     if pa.types.is_timestamp(kind):
         clock = Clock(f"timestamps in {kind.unit}", kind.unit, _no, _no)
-        return array.view(pa.int64()).to_numpy(), clock
+        return numbers_of(array.view(pa.int64())), clock
     if pa.types.is_date32(kind):
-        days = array.view(pa.int32()).to_numpy().astype(np.int64)
+        days = numbers_of(array.view(pa.int32())).astype(np.int64)
         return days, Clock("dates", "d", _no, _no)
     if pa.types.is_date64(kind):
-        return array.view(pa.int64()).to_numpy(), Clock("dates in ms", "ms", _no, _no)
+        return numbers_of(array.view(pa.int64())), Clock("dates in ms", "ms", _no, _no)
     if pa.types.is_integer(kind):
         if pa.types.is_uint64(kind) and len(array) and pc.max(array).as_py() >= 1 << 63:
             raise BadValue(f"time column {name!r} has values beyond int64")
-        return array.to_numpy().astype(np.int64, copy=False), Clock("integers", None, _no, _no)
+        return numbers_of(array).astype(np.int64, copy=False), Clock("integers", None, _no, _no)
     if pa.types.is_floating(kind):
         clock_of(0.0, unit)  # refuses a missing or unknown unit
         factor = NANOSECONDS[str(unit)]
-        floats = array.to_numpy().astype(np.float64, copy=False)
+        floats = numbers_of(array).astype(np.float64, copy=False)
         ticks = np.rint(floats * factor)
         bad = ~(np.abs(ticks) < 2.0**63) | (ticks / factor != floats)
         if bad.any():

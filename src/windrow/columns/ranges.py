@@ -39,6 +39,8 @@ class Ranges:
         self.monotone = True
         """Whether kernels for ranges that only move forward may be used."""
         self.recalc = False
+        self.may_subtract = True
+        """Whether rows may be taken out of running sums, where that is proven exact."""
 
     def __len__(self) -> int:
         return self.size

@@ -1,7 +1,7 @@
 """Correctly rounded sums of float columns, by the cheapest way proven for a region of rows.
 
 1. The last W rows, on a grid that is not too fine: two running parts, rows taken out exactly
-   (``_exact_unit``). With moving bounds the two unpredictable loops cost more than a flip.
+   (``exact_unit``). With moving bounds the two unpredictable loops cost more than a flip.
 2. Two words, Two-Stacks, where all rounding errors add up exactly (``builtin.total``).
 3. Two words with a proof for every row (``builtin.checked_total``).
 4. Rows without a proof: exact accumulators (``columns.exact``).
@@ -48,7 +48,7 @@ def spread(x: Array, first: int, last: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True)
 def _slide_block(x, width, first, last, magic, mean, out):  # type: ignore[no-untyped-def]
-    """Subtract on evict, exact: see ``_exact_unit``; the last ``width`` rows of one run."""
+    """Subtract on evict, exact: see ``exact_unit``; the last ``width`` rows of one run."""
     high_sum = low_sum = 0.0
     for j in range(max(first - width + 1, 0), first):
         v = x[U(j)]
@@ -79,7 +79,7 @@ def _slide_block(x, width, first, last, magic, mean, out):  # type: ignore[no-un
         out[U(i)] = (high_sum + low_sum) / divisor
 
 
-def _exact_unit(smallest: float, largest: float, widest: float) -> float | None:
+def exact_unit(smallest: float, largest: float, widest: float) -> float | None:
     """A unit that cuts every row into two parts whose window sums are exact floats, or None.
 
     Rows are multiples of G, the last bit of the smallest. The high part of a row is its nearest
@@ -113,8 +113,8 @@ def float_sums(x: Array, ranges: Ranges, mean: bool = False) -> Array:
             return
         if math.isfinite(largest):
             widest = float(ranges.widest(first, last))
-            magic = _exact_unit(smallest, largest, widest)
-            if magic is not None and ranges.width is not None:
+            magic = exact_unit(smallest, largest, widest)
+            if magic is not None and ranges.width is not None and ranges.may_subtract:
                 _slide_block(x, ranges.width, first, last, magic, mean, out)
                 return
             grid = math.ldexp(1.0, max(math.frexp(smallest)[1] - 53, -1074))

@@ -9,7 +9,7 @@ from numba import njit
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
 from windrow.columns.engine import lengths
-from windrow.columns.prepare import Prepared, plain_column, typed
+from windrow.columns.prepare import Prepared, array_of, plain_column, typed
 from windrow.columns.ranges import Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
@@ -90,11 +90,11 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     first_rows = table.offsets[:-1][runs]
     rows = first_rows if table.order is None else table.order[first_rows]
     for name in spec.key:
-        out[name] = plain_column(table.table[name], name).take(pa.array(rows))
-    out[spec.time] = typed(ticks, None, kind) if not pa.types.is_floating(kind) else pa.array(ticks)
+        out[name] = plain_column(table.table[name], name).take(array_of(rows))
+    out[spec.time] = typed(ticks, None, kind) if not pa.types.is_floating(kind) else array_of(ticks)
     for name, aggregate, label in spec.outputs:
         out[name] = answer(aggregate, table, ranges[label], spec.min_rows)
-    keep = pa.array(live)
+    keep = array_of(live)
     return {name: array.filter(keep) for name, array in out.items()}
 
 
