@@ -5,13 +5,15 @@ written to a file in the user's cache folder and imported, since numba keeps com
 only for functions of real files whose parts are globals of the same module (numba issue 6264). The
 file's name is the hash of its text: a changed aggregate is another file, and nothing is ever stale.
 
-Five ways of sliding, all over rows sorted by key and time:
+Six ways of sliding, all over rows sorted by key and time:
 
 ``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is empty
 ``block``     the same for the last ``width`` rows of one run: flips fall on blocks of ``width``
 ``steady``    DABA Lite over ranges that only move forward: no flip, a bounded step per row
 ``tree``      base intervals (B-INT), for ranges in any order
 ``greedy``    the fewest combines there can be (``windrow.greedy``), for ranges that move forward
+``segment``   rows that leave, a middle that is never looked into, rows that come: for engines that
+              see a stretch of time at a time; ``fold`` makes the middles
 
 Indices are unsigned where they index: signed ones would be checked for being negative at every
 access, which makes these loops two to three times as slow.
@@ -349,6 +351,61 @@ def greedy({inputs}, lo, hi, first, last, {extra}{outs}):
 """
 
 
+_SEGMENT = """
+@njit(cache=True, nogil=True, error_model="{error_model}")
+def fold({inputs}, offsets, {extra}{middles}):
+    for key in range(len(offsets) - 1):
+        p = identity
+        for j in range(offsets[U(key)], offsets[U(key + 1)]):
+            v = {lift_j}
+            p = combine(p, v)
+        k = U(key)
+        {store_middle}
+    return 0
+
+
+@njit(cache=True, nogil=True, error_model="{error_model}")
+def segment({inputs}, old, new, lo, hi, {middles}, middle_rows, counts, {extra_but_counts}{outs}):
+    longest = 0
+    for key in range(len(old) - 1):
+        longest = max(longest, old[U(key + 1)] - old[U(key)])
+    size = longest + 1
+    {allocate_ring}
+    for key in range(len(old) - 1):
+        begin = old[U(key)]
+        end = old[U(key + 1)]
+        p = identity
+        k = U(end - begin)
+        {store_p8}
+        for jj in range(end - begin):
+            j = end - 1 - jj
+            v = {lift_j}
+            p = combine(v, p)
+            k = U(j - begin)
+            {store_p12}
+        k = U(key)
+        q = {load_middle}
+        first = new[U(key)]
+        high = first
+        for row in range(first, new[U(key + 1)]):
+            i = row - new[0]
+            low = lo[U(i)]
+            while high < hi[U(i)]:
+                j = high
+                v = {lift_j}
+                q = combine(q, v)
+                high += 1
+            k = U(low - begin)
+            p = combine({load}, q)
+            rows = (end - low) + middle_rows[U(key)] + (high - first)
+            if len(counts):
+                rows = counts[U(end)] - counts[U(low)] + middle_rows[U(key)]
+                rows += counts[U(high)] - counts[U(first)]
+            {emit_segment}
+    return 0
+"""
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a kernel does with an aggregate, as text. Fields are arrays ``s0, s1, …`` of a stack."""
@@ -420,10 +477,20 @@ def render(parts: Parts) -> str:
         count = len(parts.types)
         load = ", ".join(f"s{i}[k]" for i in range(count))
         store = "\n".join(_stores("v", count))
-        out += (_STEADY + _TREE + _GREEDY).format(
+        middles = [f"m{i}" for i in range(count)]
+        taken = [f"m{i}[k]" for i in range(count)]
+        present = "counts[U(high)] - counts[U(low)]"
+        out += (_STEADY + _TREE + _GREEDY + _SEGMENT).format(
             **common
             | {
                 "first_input": parts.inputs[0],
+                "middles": ", ".join(middles),
+                "store_middle": _indent("\n".join(_stores("p", count, "m")), 8),
+                "load_middle": f"({', '.join(taken)})" if count > 1 else taken[0],
+                "store_p8": _indent("\n".join(_stores("p", count)), 8),
+                "store_p12": _indent("\n".join(_stores("p", count)), 12),
+                "extra_but_counts": parts.extra.replace("counts, ", ""),
+                "emit_segment": _indent(parts.emit.replace(present, "rows"), 12),
                 "allocate_ring": _allocate(parts.types, "size", 4),
                 "allocate_tree": _allocate(parts.types, "2 * size + 2", 4),
                 "load": f"({load})" if count > 1 else load,
@@ -440,10 +507,10 @@ def _allocate(types: tuple[str, ...], size: str, depth: int) -> str:
     return _indent("\n".join(f"s{i} = np.empty({size}, {t})" for i, t in enumerate(types)), depth)
 
 
-def _stores(partial: str, fields: int) -> list[str]:
+def _stores(partial: str, fields: int, stack: str = "s") -> list[str]:
     if fields == 1:
-        return [f"s0[k] = {partial}"]
-    return [f"s{i}[k] = {partial}[{i}]" for i in range(fields)]
+        return [f"{stack}0[k] = {partial}"]
+    return [f"{stack}{i}[k] = {partial}[{i}]" for i in range(fields)]
 
 
 def from_functions(
