@@ -16,7 +16,7 @@ from windrow.aggregates import StdDev, Variance
 from windrow.columns.builtin import kernels
 from windrow.columns.fused import fma
 from windrow.columns.ranges import Array, Ranges, shared_out
-from windrow.columns.sums import exact_unit, spread
+from windrow.columns.sums import spread
 from windrow.windows import Recalc
 
 _REGION = 1 << 17
@@ -110,61 +110,70 @@ def _cut(v, magic, magic2):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _spread_of(a1, b1, a2, b2, n, inverse):  # type: ignore[no-untyped-def]
-    """Σx² − (Σx)²/n, its leading word, and what rounding is to be measured against."""
+def _spread_of(a1, b1, a2, b2, c2, n, inverse):  # type: ignore[no-untyped-def]
+    """Σx² − (Σx)²/n, its leading word, Σx² and the mean."""
     ts = a1 + b1
     te = b1 - (ts - a1)
     tq = a2 + b2
-    tf = b2 - (tq - a2)
+    tf = (b2 - (tq - a2)) + c2
     a = ts * ts
     m = a * inverse
     me = (fma(-m, n, a) + fma(ts, ts, -a) + 2.0 * ts * te) * inverse
     top = tq - m
-    return top + (((tq - top) - m) + (tf - me)), top, tq
+    return top + (((tq - top) - m) + (tf - me)), top, tq, ts * inverse
 
 
 @njit(cache=True, nogil=True)
 def _running_block(  # type: ignore[no-untyped-def]
-    x, width, first, last, magic, magic2, bound, ddof, root, out, doubtful
+    x, width, first, last, magic, magic2, bound1, bound2, ddof, root, out, doubtful
 ):
-    """Power sums of the last ``width`` rows, rows taken out again.
+    """Power sums of the last ``width`` rows, rows taken out again; ``first`` is at least ``width``.
 
-    Σx is cut into two parts that add exactly (``sums.exact_unit``). Σx² too, but for the last bits
-    of its low part, whose rounding errors ``bound`` covers for the whole region.
+    Σx and Σx² are kept in a high part, which is exact, and a low part; the low part of Σx² carries
+    its rounding errors along. The bounds cover what is lost all the same, for the whole region.
     """
-    a1 = b1 = a2 = b2 = 0.0
+    a1 = b1 = a2 = b2 = c2 = 0.0
     doubts = 0
-    for i in range(max(first - width, 0), max(first, min(last, width))):  # windows that grow
+    for i in range(first - width, first):
         h, low, h2, l2 = _cut(x[U(i)], magic, magic2)
         a1 += h
         b1 += low
         a2 += h2
-        b2 += l2
-        n = float(i + 1)
-        if i >= first and n > ddof:
-            squares, top, tq = _spread_of(a1, b1, a2, b2, n, 1.0 / n)
-            variance = squares / (n - ddof)
-            out[U(i)] = math.sqrt(max(variance, 0.0)) if root else variance
-            if not (top * 2.7e-17 > bound + tq * 2e-31):
-                doubtful[U(doubts)] = i
-                doubts += 1
+        b2, t = _two_sum(b2, l2)
+        c2 += t
     n = float(width)
     inverse = 1.0 / n
     divisor = max(n - ddof, 1.0)
-    for i in range(max(first, width), last):
+    for i in range(first, last):
         h, low, h2, l2 = _cut(x[U(i)], magic, magic2)
         g, k, g2, k2 = _cut(x[U(i - width)], magic, magic2)
         a1 += h - g
         b1 += low - k
         a2 += h2 - g2
-        b2 += l2 - k2
-        squares, top, tq = _spread_of(a1, b1, a2, b2, n, inverse)
+        b2, t = _two_sum(b2, l2 - k2)
+        c2 += t
+        squares, top, tq, mean = _spread_of(a1, b1, a2, b2, c2, n, inverse)
         variance = squares / divisor
         out[U(i)] = math.sqrt(max(variance, 0.0)) if root else variance
-        if not (top * 2.7e-17 > bound + tq * 2e-31):
+        if not (top * 2.7e-17 > bound2 + abs(mean) * bound1 + tq * 2e-31):
             doubtful[U(doubts)] = i
             doubts += 1
     return doubts
+
+
+def _running_units(largest: float, width: int, rows: int) -> tuple[float, float, float, float]:
+    """Numbers that round to the two units, and bounds for what the low parts lose in a region.
+
+    With M the largest value and W rows, the high parts of Σx are below 2**52 units of 2**-51·M·W.
+    Each of at most ``steps`` additions to the low part of Σx loses less than u·W·unit, which counts
+    twice the mean in (Σx)²/n; each to that of Σx² less than u times its unit.
+    """
+    unit = math.frexp(largest * (width + 1))[1] - 51
+    unit2 = math.frexp(largest * largest * (width + 1))[1] - 51
+    steps = 2.0 * rows + 2.0 * width + 16
+    bound1 = 2 * math.ldexp(1.2e-16 * (width + 1) * steps, unit)
+    bound2 = math.ldexp(3.6e-16 * steps, unit2)
+    return math.ldexp(1.5, unit + 52), math.ldexp(1.5, unit2 + 52), bound1, bound2
 
 
 def float_moments(
@@ -191,32 +200,22 @@ def float_moments(
         if smallest < _SMALL:
             doubtful.append(np.arange(first, last))
             return
+        width = ranges.width
+        if width is not None and valid is None and largest < _LARGE and ranges.may_subtract:
+            start = min(last, max(first, width))
+            rows = np.empty(last - start, np.int64)
+            units = _running_units(largest, width, last - start)
+            found = _running_block(x, width, start, last, *units, ddof, root, out, rows)
+            if found <= (last - start) // 64:
+                doubtful.append(rows[:found].copy())
+                last = start  # the windows that still grow are left
         rows = np.empty(last - first, np.int64)
-        magic = exact_unit(smallest, largest, float(ranges.widest(first, last)))
-        if (
-            magic is not None
-            and ranges.width is not None
-            and valid is None
-            and largest < _LARGE
-            and ranges.may_subtract
-        ):
-            width = ranges.width
-            magic2 = math.ldexp(1.5, math.frexp(largest * largest * (width + 1))[1] + 1)
-            bound = 1.2e-16 * (magic2 * 2.0**-52) * (width + 1) * (2 * (last - first) + 2 * width)
-            found = _running_block(
-                x, width, first, last, magic, magic2, bound, ddof, root, out, rows
-            )
-            if found <= (last - first) // 64:
-                if found:
-                    doubtful.append(rows[:found].copy())
-                return
         found = ranges.run(kernels(name), (x,), first, last, prefix, ddof, out, rows)
-        if found:
-            doubtful.append(rows[:found].copy())
+        doubtful.append(rows[:found].copy())
 
     ranges.in_parallel(region, _REGION)
-    if doubtful:
-        rows = np.concatenate(doubtful)
+    rows = np.concatenate(doubtful) if doubtful else np.empty(0, np.int64)
+    if len(rows):
         lo, hi = ranges.of(rows)
         extreme = np.empty(len(rows), np.int64)
         left_over = _again(x, mask, lo, hi, rows, ddof, root, out, extreme)

@@ -1,7 +1,7 @@
 """Correctly rounded sums of float columns, by the cheapest way proven for a region of rows.
 
-1. The last W rows, on a grid that is not too fine: two running parts, rows taken out exactly
-   (``exact_unit``). With moving bounds the two unpredictable loops cost more than a flip.
+1. The last W rows, on a grid that is not too fine: three running parts, rows taken out exactly
+   (``exact_units``). With moving bounds the two unpredictable loops cost more than a flip.
 2. Two words, Two-Stacks, where all rounding errors add up exactly (``builtin.total``).
 3. Two words with a proof for every row (``builtin.checked_total``).
 4. Rows without a proof: exact accumulators (``columns.exact``).
@@ -46,55 +46,82 @@ def spread(x: Array, first: int, last: int) -> tuple[float, float]:
     return float(smallest), float(largest)
 
 
+_STRIP = 1024
+
+
+@njit(inline="always")
+def _two_sum(a, b):  # type: ignore[no-untyped-def]
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
 @njit(cache=True, nogil=True)
-def _slide_block(x, width, first, last, magic, mean, out):  # type: ignore[no-untyped-def]
-    """Subtract on evict, exact: see ``exact_unit``; the last ``width`` rows of one run."""
-    high_sum = low_sum = 0.0
-    for j in range(max(first - width + 1, 0), first):
+def _running_block(x, width, first, last, magic, finer, mean, out):  # type: ignore[no-untyped-def]
+    """Subtract on evict, exact: see ``exact_units``; the last ``width`` rows of one run.
+
+    Rows are cut into three parts, and the sums of the three are kept. Strips of rows are worked on
+    in three loops, of which only the middle one depends on the row before: the others vectorise.
+    """
+    high = middle = low = 0.0
+    for j in range(max(first - width, 0), max(first, min(last, width))):  # windows that grow
         v = x[U(j)]
-        high = (v + magic) - magic
-        high_sum += high
-        low_sum += v - high
-    for i in range(first, min(last, width)):
-        v = x[U(i)]
-        high = (v + magic) - magic
-        high_sum += high
-        low_sum += v - high
-        r = high_sum + low_sum
-        out[U(i)] = r / (i + 1) if mean else r
-    begin = max(first, width)
-    if begin == first and first < last:  # the row that leaves with the first one is not in yet
-        v = x[U(first - width)]
-        high = (v + magic) - magic
-        high_sum += high
-        low_sum += v - high
+        a = (v + magic) - magic
+        b = ((v - a) + finer) - finer
+        high += a
+        middle += b
+        low += (v - a) - b
+        if j >= first:
+            s, t = _two_sum(high, middle)
+            r = s + (t + low)
+            out[U(j)] = r / (j + 1) if mean else r
     divisor = float(width) if mean else 1.0
-    for i in range(begin, last):
-        v = x[U(i)]
-        w = x[U(i - width)]
-        high = (v + magic) - magic
-        gone = (w + magic) - magic
-        high_sum += high - gone
-        low_sum += (v - high) - (w - gone)
-        out[U(i)] = (high_sum + low_sum) / divisor
+    highs, middles, lows = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
+    start = max(first, width)
+    while start < last:
+        size = min(_STRIP, last - start)
+        young, old = x[start : start + size], x[start - width : start - width + size]
+        for k in range(size):
+            v, w = young[U(k)], old[U(k)]
+            a, c = (v + magic) - magic, (w + magic) - magic
+            b, d = ((v - a) + finer) - finer, ((w - c) + finer) - finer
+            highs[U(k)] = a - c
+            middles[U(k)] = b - d
+            lows[U(k)] = ((v - a) - b) - ((w - c) - d)
+        for k in range(size):
+            high += highs[U(k)]
+            middle += middles[U(k)]
+            low += lows[U(k)]
+            highs[U(k)] = high
+            middles[U(k)] = middle
+            lows[U(k)] = low
+        answers = out[start : start + size]
+        for k in range(size):
+            s, t = _two_sum(highs[U(k)], middles[U(k)])
+            answers[U(k)] = (s + (t + lows[U(k)])) / divisor
+        start += size
 
 
-def exact_unit(smallest: float, largest: float, widest: float) -> float | None:
-    """A unit that cuts every row into two parts whose window sums are exact floats, or None.
+def exact_units(smallest: float, largest: float, widest: float) -> tuple[float, float] | None:
+    """Two units that cut every row into three parts whose window sums are exact, or None.
 
     Rows are multiples of G, the last bit of the smallest. The high part of a row is its nearest
-    multiple of the unit, the low part the rest. While no window sum of high parts reaches 2**52
-    units and none of low parts 2**52·G, adding and taking out rows rounds nothing, and the one
-    rounding is that of their sum at the end: subtracting floats, proven exact.
+    multiple of the first unit, the middle part that of the rest and the second unit, the low part
+    what is left. While no window sum of a part reaches 2**52 of its units (of G, for the low part),
+    adding and taking out rows rounds nothing. The answer is high + middle + low: s + t is high +
+    middle exactly, t + low is exact where all of it is below 2**52·G, and the last addition is the
+    one rounding. Subtracting floats, proven exact. What is returned are the numbers that round to
+    the units when they are added and taken away.
     """
     if largest * (widest + 1) > 1e300:
         return None
+    rows = math.frexp(widest + 1)[1]
     grid = math.frexp(smallest)[1] - 53
-    unit = math.frexp(largest * (widest + 1))[1] - 51
-    needed = math.frexp(widest + 1)[1] + unit - grid
-    if needed > 52 or grid < -1000 or unit > 900:
+    unit = math.frexp(largest)[1] + rows - 51
+    finer = max(unit + rows - 51, grid)
+    if finer + rows - 52 > grid or unit - 1 > grid + 51 or grid < -1000 or unit > 900:
         return None
-    return math.ldexp(1.5, unit + 52)
+    return math.ldexp(1.5, unit + 52), math.ldexp(1.5, finer + 52)
 
 
 def float_sums(x: Array, ranges: Ranges, mean: bool = False) -> Array:
@@ -113,9 +140,9 @@ def float_sums(x: Array, ranges: Ranges, mean: bool = False) -> Array:
             return
         if math.isfinite(largest):
             widest = float(ranges.widest(first, last))
-            magic = exact_unit(smallest, largest, widest)
-            if magic is not None and ranges.width is not None and ranges.may_subtract:
-                _slide_block(x, ranges.width, first, last, magic, mean, out)
+            units = exact_units(smallest, largest, widest)
+            if units is not None and ranges.width is not None and ranges.may_subtract:
+                _running_block(x, ranges.width, first, last, *units, mean, out)
                 return
             grid = math.ldexp(1.0, max(math.frexp(smallest)[1] - 53, -1074))
             most = ranges.run(kernels("mean" if mean else "total"), (x,), first, last, out)
