@@ -90,6 +90,10 @@ class Task:
                 gone = np.zeros(len(self.ranges), np.bool_)
                 gone[:few] = True
                 return gone if few else None
+            lo, hi = self.ranges.bounds()
+            gone = np.empty(len(lo), np.bool_)
+            work = partial(_too_few, lo, hi, needed, gone)
+            return gone if any(shared_out(len(lo), self.ranges.threads, work)) else None
         gone = self.present() < needed
         return gone if gone.any() else None
 
@@ -106,6 +110,15 @@ class Task:
                 f"{self.aggregate!r}: column {self.column.name!r} has type {kind}, which cannot be "
                 "added. Cast it to a number, or use Count, First, Last, Min or Max"
             )
+
+
+@njit(cache=True, nogil=True)
+def _too_few(lo, hi, needed, out, first, last):  # type: ignore[no-untyped-def]
+    found = False
+    for i in range(first, last):
+        out[i] = hi[i] - lo[i] < needed
+        found |= out[i]
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -35,7 +35,8 @@ def prepare(spec: Rolling, table: pa.Table) -> Prepared:
     for aggregate in spec.aggregates:
         for window in spec.windows.values():
             require("columns", aggregate.kind, window.kind)
-    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit)
+    threads = thread_count(spec.threads)
+    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads)
 
 
 def steps(spec: Rolling, table: Prepared) -> list[Step]:

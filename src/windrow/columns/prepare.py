@@ -1,7 +1,7 @@
 """A table made ready: sorted by key, time and tie, its columns as plain arrays with masks."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -9,30 +9,59 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from windrow.columns.ranges import Array
+from windrow.columns.ranges import Array, shared_out
 from windrow.errors import BadSpecification, BadValue
 from windrow.times import NANOSECONDS, Clock, clock_of
 
 _SHOWN = 5
 
 
+def is_sorted(x: Array, threads: int) -> bool:
+    """Whether no value is below the one before it."""
+    return all(shared_out(len(x), threads, partial(_is_sorted, x)))
+
+
 @njit(cache=True, nogil=True)
-def _is_sorted(x):  # type: ignore[no-untyped-def]
-    for i in range(1, len(x)):
+def _is_sorted(x, first, last):  # type: ignore[no-untyped-def]
+    for i in range(max(first, 1), last):
         if x[i] < x[i - 1]:
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def _sorted_in_runs(codes, time):  # type: ignore[no-untyped-def]
+def _sorted_in_runs(codes, time, first, last):  # type: ignore[no-untyped-def]
     """Whether rows already come by code, and within a code by time."""
-    for i in range(1, len(codes)):
+    for i in range(max(first, 1), last):
         if codes[i] < codes[i - 1]:
             return False
         if len(time) and codes[i] == codes[i - 1] and time[i] < time[i - 1]:
             return False
     return True
+
+
+@njit(cache=True, nogil=True)
+def _run_starts(codes, first, last):  # type: ignore[no-untyped-def]
+    """The rows whose code is another than that of the row before."""
+    runs = 0
+    for i in range(max(first, 1), last):
+        runs += codes[i] != codes[i - 1]
+    out = np.empty(runs, np.int64)
+    runs = 0
+    for i in range(max(first, 1), last):
+        if codes[i] != codes[i - 1]:
+            out[runs] = i
+            runs += 1
+    return out
+
+
+def runs_if_sorted(codes: Array, time: Array | None, threads: int) -> Array | None:
+    """Where each run of equal codes begins, and the end; None unless rows come by code and time."""
+    times = np.empty(0, np.int64) if time is None else time
+    if not all(shared_out(len(codes), threads, partial(_sorted_in_runs, codes, times))):
+        return None
+    starts = shared_out(len(codes), threads, partial(_run_starts, codes))
+    return np.concatenate([[0], *starts, [len(codes)]]).astype(np.int64)
 
 
 @njit(cache=True, nogil=True)
@@ -50,23 +79,6 @@ def _by_code(codes, count, order):  # type: ignore[no-untyped-def]
         out[place[code]] = i
         place[code] += 1
     return out, offsets
-
-
-@njit(cache=True, nogil=True)
-def _run_offsets(codes):  # type: ignore[no-untyped-def]
-    """Where each run of equal codes begins, and the end."""
-    runs = 1
-    for i in range(1, len(codes)):
-        runs += codes[i] != codes[i - 1]
-    out = np.empty(runs + 1, np.int64)
-    out[0] = 0
-    runs = 1
-    for i in range(1, len(codes)):
-        if codes[i] != codes[i - 1]:
-            out[runs] = i
-            runs += 1
-    out[runs] = len(codes)
-    return out
 
 
 @njit(cache=True, nogil=True)
@@ -241,8 +253,10 @@ class Prepared:
         time: str | None,
         tie: tuple[str, ...],
         unit: str | None,
+        threads: int,
     ) -> None:
         self.table = table
+        self.threads = threads
         self.key = key
         self.clock: Clock | None = None
         self.size = table.num_rows
@@ -257,12 +271,11 @@ class Prepared:
 
     def _sort(self, time: Array | None, tie: tuple[str, ...]) -> tuple[Array | None, Array]:
         size = self.size
-        nothing = np.empty(0, np.int64)
         first: Array | None = None
         if tie:
             keys = [number_column(plain_column(self.table[t], t), t).values for t in tie][::-1]
             first = np.lexsort((*keys, time) if time is not None else tuple(keys))
-        elif time is not None and not _is_sorted(time):
+        elif time is not None and not is_sorted(time, self.threads):
             first = np.argsort(time, kind="stable")
         if not self.key:
             return first, np.array([0, size], np.int64)
@@ -270,10 +283,10 @@ class Prepared:
         if sorted_key is not None:
             return None, sorted_key
         codes, count = key_codes(self.table, self.key)
-        if first is None or not tie:
-            in_runs = _sorted_in_runs(codes, nothing if time is None else time)
-            if in_runs and not tie:
-                return None, _run_offsets(codes)
+        if not tie:
+            runs = runs_if_sorted(codes, time, self.threads)
+            if runs is not None:
+                return None, runs
         order, offsets = _by_code(codes, count, np.arange(size) if first is None else first)
         return order, offsets
 
@@ -282,11 +295,7 @@ class Prepared:
         array = plain_column(self.table[self.key[0]], self.key[0])
         if len(self.key) > 1 or tie or array.null_count or not pa.types.is_integer(array.type):
             return None
-        codes = numbers_of(array)
-        if not _sorted_in_runs(codes, np.empty(0, np.int64) if time is None else time):
-            return None
-        offsets: Array = _run_offsets(codes)
-        return offsets
+        return runs_if_sorted(numbers_of(array), time, self.threads)
 
     def column(self, name: str) -> Column:
         """A column in sorted order."""

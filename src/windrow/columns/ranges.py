@@ -7,10 +7,19 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 Array = np.ndarray[Any, Any]
 
 _SMALL = 1 << 15
+
+
+@njit(cache=True, nogil=True)
+def _longest(lo, hi, first, last):  # type: ignore[no-untyped-def]
+    most = 0
+    for i in range(first, last):
+        most = max(most, hi[i] - lo[i])
+    return most
 
 
 class Ranges:
@@ -76,7 +85,7 @@ class Ranges:
             return self.width
         assert self.lo is not None
         assert self.hi is not None
-        return int((self.hi[first:last] - self.lo[first:last]).max()) if last > first else 0
+        return int(_longest(self.lo, self.hi, first, last))
 
     def _typical(self) -> int:
         """About how long ranges are: restarting in the middle costs as much again."""
