@@ -33,6 +33,7 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.values
+	$(BIN)/python -m benchmarks.columns
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs

@@ -181,10 +181,10 @@ def clock_of(value: Any, unit: str | None = None) -> Clock:
 
 
 def is_missing(value: Any) -> bool:
-    """None, or NumPy's or pandas' NaT."""
-    if value is None or type(value).__name__ == "NaTType":
+    """None, and what pandas and NumPy have in its place: NaT and NA."""
+    if value is None or type(value).__name__ in ("NaTType", "NAType"):
         return True
-    return isinstance(value, np.datetime64) and bool(np.isnat(value))
+    return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
 
 
 def _from_datetime(epoch: datetime, value: datetime) -> int:

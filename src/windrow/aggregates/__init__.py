@@ -1,6 +1,6 @@
 """Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
 
-from windrow.aggregates.base import Aggregate, Family, Partial, as_aggregate, canonical
+from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
 from windrow.aggregates.ends import First, Last
@@ -10,6 +10,7 @@ from windrow.aggregates.moments import StdDev, Variance
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
 from windrow.aggregates.total import Mean, Sum
+from windrow.aggregates.values import Family, canonical
 
 REGISTRY: dict[str, type[Aggregate]] = {
     kind.__name__: kind

@@ -9,74 +9,22 @@ promise and shows a counter-example when one is broken.
 
 import copy
 import inspect
-import math
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from windrow.aggregates.schema import EMPTY, Schema
+from windrow.aggregates.values import Family, canonical, mapping_value
 from windrow.errors import BadSpecification, BadValue, Refused
+from windrow.times import is_missing
 
 Partial = Any
 Kind = Literal["bounded", "holistic", "sequential"]
 
 _FUNCTIONS = {"lift": None, "combine": 2, "lower": 1, "inverse": 2, "family": 1}
 """What an aggregate is written as, and how many arguments each takes."""
-_NAN = math.nan
-
-
-def canonical(value: Any) -> Any:
-    """A value as it is kept: plain Python numbers, one NaN, no negative zero."""
-    if type(value) is not float:
-        if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
-            value = float(value) if isinstance(value, np.floating) else value.item()
-        if isinstance(value, Decimal):
-            if not value.is_finite():
-                raise BadValue(f"decimal {value} has no order; use floats for NaN and infinities")
-            return value.copy_abs() if value.is_zero() else value
-        if not isinstance(value, float):
-            return value
-    return value + 0.0 if value == value else _NAN
-
-
-def is_missing(value: Any) -> bool:
-    """None, and what pandas and NumPy have in its place: NaT and NA."""
-    if value is None or type(value).__name__ in ("NaTType", "NAType"):
-        return True
-    return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
-
-
 _DEFAULTS = {"nan": "value", "overflow": "error"}
-
-
-class Family:
-    """What kind of values a window has taken; one of another kind is refused when it comes."""
-
-    __slots__ = ("example", "fast", "known", "parts")
-
-    def __init__(self) -> None:
-        self.parts: list[Family] = []
-        self.forget()
-
-    def forget(self) -> None:
-        """Back to knowing nothing."""
-        self.known: Any = None
-        self.example: Any = None
-        self.fast: type | None = None  # numbers of this type need no further look
-        for part in self.parts:
-            part.forget()
-
-    def examples(self) -> tuple[Any, ...]:
-        """A value of the kind known, or nothing; for several parts, one such tuple each."""
-        if self.parts:
-            return tuple(part.examples() for part in self.parts)
-        if self.known is None:
-            return ()
-        value = self.example
-        several = type(value) is tuple
-        return (tuple(map(canonical, value)) if several else canonical(value),)
 
 
 def _same(partial: Partial) -> Any:
@@ -385,21 +333,3 @@ def as_aggregate(candidate: Any) -> Aggregate:
             f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it"
         )
     return candidate
-
-
-def order_family(value: Any) -> Any:
-    """What a value can be ordered with: all numbers together, everything else with its own type."""
-    value = canonical(value)
-    if isinstance(value, (bool, int, float, Decimal)):
-        return "number"
-    awareness = getattr(value, "utcoffset", None)
-    return (type(value), awareness is not None and awareness() is not None)
-
-
-def mapping_value(row: Any, column: str) -> Any:
-    """A row's value in a column, or an error that lists the columns there are."""
-    if not isinstance(row, Mapping):
-        raise BadValue(f"expected a mapping with a value for {column!r}, got {row!r}")
-    if column not in row:
-        raise BadValue(f"the row has no {column!r}; it has {', '.join(map(repr, row))}")
-    return row[column]

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from windrow.aggregates.base import Aggregate, canonical
+from windrow.aggregates.base import Aggregate
 from windrow.aggregates.schema import Schema
+from windrow.aggregates.values import canonical
 from windrow.errors import BadSpecification, BadValue
 
 

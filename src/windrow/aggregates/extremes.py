@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from windrow.aggregates.base import Aggregate, canonical, order_family
+from windrow.aggregates.base import Aggregate
 from windrow.aggregates.schema import Field, Schema
+from windrow.aggregates.values import canonical, order_family
 
 
 class Extreme(Aggregate):

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from windrow.aggregates.base import Aggregate, Family, Partial, as_aggregate
+from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.schema import EMPTY, Field, Schema
+from windrow.aggregates.values import Family
 from windrow.errors import BadSpecification, BadValue
 
 Partials = tuple[Partial, ...]

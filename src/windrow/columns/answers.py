@@ -1,7 +1,6 @@
 """What each aggregate answers for every range of rows, by the kernel that suits its columns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -416,7 +415,7 @@ def _own(task: Task) -> pa.Array:
     return _interpreted(task)
 
 
-_BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
+BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     Count: _count,
     Sum: _sum,
     Mean: _mean,
@@ -432,84 +431,18 @@ _BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
 }
 
 
-_FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
+FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
 """Compiled only for ranges that never move back."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How an aggregate is answered over some ranges, and why."""
-
-    algorithm: str
-    reason: str
-    combines: str | None
-
-    def __str__(self) -> str:
-        cost = "" if self.combines is None else f"; {self.combines} combines a row"
-        return f"{self.algorithm}, {self.reason}{cost}"
-
-
-def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
-    """The ladder for columns, from the special to the general."""
-    kind = type(aggregate)
-    numbers = [table.column(name) for name in aggregate.columns]
-    words = any(column.words is not None for column in numbers)
-    if ranges.recalc:
-        return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
-    if kind in (Count, First, Last):
-        return Plan("lookup", "the answer is a difference of counts, or one row", None)
-    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean)
-    interpreted = "interpreted" if adds and words else None
-    if kind in (Sum, Mean) and not words and not numbers[0].is_float:
-        return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
-    if not ranges.monotone:
-        if kind in (Sum, Mean, GeometricMean) and not interpreted:
-            return Plan("subtract_on_evict", "exact accumulators, ranges in any order", None)
-        if kind in _FORWARD_ONLY or interpreted:
-            return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
-    if kind not in _BY_CLASS:
-        interpreted = _why_interpreted(aggregate, numbers, words)
-    tree = not ranges.monotone
-    asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}
-    algorithm = "b_int" if tree else asked_for[ranges.forced]
-    expected = {
-        "b_int": "up to 2·log2 W",
-        "daba_lite": "4 to 6",
-        "greedy": "the fewest possible, below 3",
-        "two_stacks_lite": "at most 3",
-    }
-    if interpreted:
-        return Plan("b_int" if tree else "two_stacks_lite", interpreted, expected[algorithm])
-    reason = "compiled; " + (
-        "blocks of W rows"
-        if ranges.width is not None
-        else "ranges move back"
-        if tree
-        else "asked for"
-        if ranges.forced
-        else "ranges only move forward"
-    )
-    return Plan(algorithm, reason, expected[algorithm])
-
-
-def _why_interpreted(aggregate: Aggregate, columns: list[Column], words: bool) -> str | None:
-    if words:
-        named = next(column for column in columns if column.words is not None)
-        return f"interpreted: column {named.name!r} has type {named.type}"
-    nulls = any(column.valid is not None for column in columns)
-    kinds = tuple(column.values.dtype for column in columns)
-    compiled = own.compile_aggregate(aggregate, kinds, nulls)
-    return None if compiled.module is not None else f"interpreted: {compiled.reason}"
 
 
 def answer(aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) -> pa.Array:
     """The answers of an aggregate for every range, in sorted order."""
     task = Task(aggregate, table, ranges, least)
-    if ranges.recalc or (not ranges.monotone and type(aggregate) in _FORWARD_ONLY):
+    if ranges.recalc or (not ranges.monotone and type(aggregate) in FORWARD_ONLY):
         return _interpreted(task)
-    if ranges.forced and type(aggregate) in _BY_CLASS and type(aggregate) not in (Min, Max):
+    if ranges.forced and type(aggregate) in BY_CLASS and type(aggregate) not in (Min, Max):
         raise BadSpecification(
             f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "
             'your own have); use "auto"'
         )
-    return _BY_CLASS.get(type(aggregate), _own)(task)
+    return BY_CLASS.get(type(aggregate), _own)(task)

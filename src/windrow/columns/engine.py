@@ -73,7 +73,8 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
             ranges = Ranges(None, None, size, width, threads, never_empty=True)
             ranges.may_subtract = spec.algorithm == "auto"
             return ranges
-    lo, hi = np.empty(size, np.int64), np.empty(size, np.int64)
+    place = np.int32 if size < 1 << 31 else np.int64  # half the memory to fill and read
+    lo, hi = np.empty(size, place), np.empty(size, place)
     ranges = Ranges(lo, hi, size, None, threads, forced)
     ranges.monotone = spec.algorithm not in ("b_int", "recalc")
     ranges.recalc = spec.algorithm == "recalc"
