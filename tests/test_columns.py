@@ -347,6 +347,13 @@ def test_bugs_that_others_had() -> None:
     assert set(out["x_var_10rows"][20:].tolist()) == {0.0}
 
 
+def test_a_mean_that_vanishes_is_a_plain_zero() -> None:
+    table = pa.table({"x": [0.0, -5e-324, 0.0, 0.0], "t": [0, 1, 2, 3]})
+    spec = wr.Rolling(time="t", windows=[wr.rows(2), wr.time(2)], aggregates=[wr.Mean("x")])
+    for name in ("x_mean_2rows", "x_mean_2"):
+        assert [math.copysign(1, v) for v in spec(table)[name].to_pylist()] == [1.0] * 4
+
+
 @pytest.mark.parametrize("rows", [2, 16, 1000])
 def test_sums_over_twenty_decades_equal_fsum(rows: int) -> None:
     generator = np.random.default_rng(rows)

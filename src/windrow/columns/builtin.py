@@ -59,7 +59,7 @@ def total(mean: bool) -> Parts:
         back_start="qs = 0.0\nqe = 0.0",
         back_step="qs, t = two_sum(qs, x[U(j)])\nqe += t\nmost = max(most, abs(qe))",
         merge="big, t = two_sum(s0[k], qs)",
-        emit=f"out[U(i)] = (big + ((s1[k] + qe) + t)){' / rows' if mean else ''}",
+        emit=f"out[U(i)] = (big + ((s1[k] + qe) + t)){' / rows + 0.0' if mean else ''}",
         empty="out[U(i)] = 0.0",
         result="most",
     )

@@ -159,8 +159,8 @@ def bound_column(spec: Rolling, table: Prepared, name: str) -> Array:
     """A column of bounds, in the unit of the time column."""
     assert spec.time is not None
     assert table.clock is not None
-    kind = plain_column(table.table[spec.time], spec.time).type
-    array = plain_column(table.table[name], name)
+    kind = plain_column(table.table[spec.time]).type
+    array = plain_column(table.table[name])
     if array.type != kind:
         try:
             array = array.cast(kind)

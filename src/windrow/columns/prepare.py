@@ -195,11 +195,14 @@ def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
     return plain.cast(kind)
 
 
-def plain_column(array: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
+def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
     """One contiguous array without a dictionary."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if isinstance(whole, pa.ChunkedArray):  # no chunks at all
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], array.type)
+    if not isinstance(array, pa.ChunkedArray):
+        whole = array
+    elif array.num_chunks == 1:  # combine_chunks would copy it
+        whole = array.chunk(0)
+    else:
+        whole = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     if pa.types.is_null(whole.type):
@@ -270,37 +273,38 @@ class Prepared:
         self._columns: dict[str, Column] = {}
 
     def _sort(self, time: Array | None, tie: tuple[str, ...]) -> tuple[Array | None, Array]:
-        size = self.size
+        """The order by key, time and tie (None: as they come), and where each key's run begins."""
+        if self.key and not tie:
+            runs = self._sorted_key(time)
+            if runs is not None:
+                return None, runs
         first: Array | None = None
         if tie:
-            keys = [number_column(plain_column(self.table[t], t), t).values for t in tie][::-1]
+            keys = [number_column(plain_column(self.table[t]), t).values for t in tie][::-1]
             first = np.lexsort((*keys, time) if time is not None else tuple(keys))
         elif time is not None and not is_sorted(time, self.threads):
             first = np.argsort(time, kind="stable")
         if not self.key:
-            return first, np.array([0, size], np.int64)
-        sorted_key = self._sorted_key(time, tie)
-        if sorted_key is not None:
-            return None, sorted_key
+            return first, np.array([0, self.size], np.int64)
         codes, count = key_codes(self.table, self.key)
         if not tie:
             runs = runs_if_sorted(codes, time, self.threads)
             if runs is not None:
                 return None, runs
-        order, offsets = _by_code(codes, count, np.arange(size) if first is None else first)
+        order, offsets = _by_code(codes, count, np.arange(self.size) if first is None else first)
         return order, offsets
 
-    def _sorted_key(self, time: Array | None, tie: tuple[str, ...]) -> Array | None:
+    def _sorted_key(self, time: Array | None) -> Array | None:
         """Where runs begin, if rows already come by one integer key and by time: no hashing."""
-        array = plain_column(self.table[self.key[0]], self.key[0])
-        if len(self.key) > 1 or tie or array.null_count or not pa.types.is_integer(array.type):
+        array = plain_column(self.table[self.key[0]])
+        if len(self.key) > 1 or array.null_count or not pa.types.is_integer(array.type):
             return None
         return runs_if_sorted(numbers_of(array), time, self.threads)
 
     def column(self, name: str) -> Column:
         """A column in sorted order."""
         if name not in self._columns:
-            array = plain_column(self.table[name], name)
+            array = plain_column(self.table[name])
             column = number_column(array, name)
             if self.order is not None:
                 column.values = column.values[self.order]
@@ -310,7 +314,7 @@ class Prepared:
 
     def sorted_arrow(self, name: str) -> pa.Array:
         """A column in sorted order, as Arrow."""
-        array = plain_column(self.table[name], name)
+        array = plain_column(self.table[name])
         return array if self.order is None else array.take(array_of(self.order))
 
     def back(self, answers: pa.Array) -> pa.Array:
@@ -331,7 +335,7 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
     codes: Array | None = None
     count = 1
     for name in key:
-        array = plain_column(table[name], name)
+        array = plain_column(table[name])
         if pa.types.is_floating(array.type):
             array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
         encoded = array.dictionary_encode(null_encoding="encode")
@@ -349,7 +353,7 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
 
 def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Clock]:
     """A time column as integers, and how they count."""
-    array = plain_column(table[name], name)
+    array = plain_column(table[name])
     if array.null_count:
         valid = valid_of(array)
         assert valid is not None

@@ -74,7 +74,7 @@ def _running_block(x, width, first, last, magic, finer, mean, out):  # type: ign
         if j >= first:
             s, t = _two_sum(high, middle)
             r = s + (t + low)
-            out[U(j)] = r / (j + 1) if mean else r
+            out[U(j)] = r / (j + 1) + 0.0 if mean else r  # a tiny mean must not be -0.0
     divisor = float(width) if mean else 1.0
     highs, middles, lows = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
     start = max(first, width)
@@ -98,7 +98,7 @@ def _running_block(x, width, first, last, magic, finer, mean, out):  # type: ign
         answers = out[start : start + size]
         for k in range(size):
             s, t = _two_sum(highs[U(k)], middles[U(k)])
-            answers[U(k)] = (s + (t + lows[U(k)])) / divisor
+            answers[U(k)] = (s + (t + lows[U(k)])) / divisor + 0.0
         start += size
 
 

@@ -44,7 +44,7 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     assert table.clock is not None
     assert table.time is not None
     step = table.clock.length(spec.every, "every=")
-    kind = plain_column(table.table[spec.time], spec.time).type
+    kind = plain_column(table.table[spec.time]).type
     origin = _origin(spec, table)
     windows = [(label, w) for label, w in spec.windows.items() if isinstance(w, Time)]
     spans = {label: lengths(table, window, label) for label, window in windows}
@@ -90,7 +90,7 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     first_rows = table.offsets[:-1][runs]
     rows = first_rows if table.order is None else table.order[first_rows]
     for name in spec.key:
-        out[name] = plain_column(table.table[name], name).take(array_of(rows))
+        out[name] = plain_column(table.table[name]).take(array_of(rows))
     out[spec.time] = typed(ticks, None, kind) if not pa.types.is_floating(kind) else array_of(ticks)
     for name, aggregate, label in spec.outputs:
         out[name] = answer(aggregate, table, ranges[label], spec.min_rows)
