@@ -22,6 +22,7 @@ import windrow as wr
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
+from windrow.columns import warm_up
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import Time
 from windrow.windows.compare import equal
@@ -548,6 +549,22 @@ def run_programs(count: int, cache: Path) -> list[str]:
     for process, (_, errors) in zip(running, done, strict=True):
         assert process.returncode == 0, errors
     return [out for out, _ in done]
+
+
+def test_warming_up_runs_everything() -> None:
+    warm_up()
+
+
+def test_means_share_the_sums_of_their_column() -> None:
+    table = sample(5000)
+    both = wr.Rolling(**(SPEC | {"aggregates": [wr.Sum("x"), wr.Mean("x")]}))(table)
+    alone = wr.Rolling(**(SPEC | {"aggregates": [wr.Mean("x")]}))(table)
+    assert both["x_mean_40"].equals(alone["x_mean_40"])
+    dense = pa.table({"x": table["x"].fill_null(1.0)})
+    spec: dict[str, Any] = {"windows": [wr.rows(50)]}
+    shared = wr.Rolling(**spec, aggregates=[wr.Sum("x"), wr.Mean("x")])(dense)
+    single = wr.Rolling(**spec, aggregates=[wr.Mean("x")])(dense)
+    assert shared["x_mean_50rows"].equals(single["x_mean_50rows"])
 
 
 def test_several_processes_may_compile_at_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.pairs import GeoMean
 from tests.tables import expected, members
+from windrow.aggregates import REGISTRY
 from windrow.testing import CASES
 from windrow.windows.compare import close, equal
 
@@ -236,3 +237,24 @@ def test_types_of_numbers(kind: pa.DataType) -> None:
     for i, got in enumerate(sums):
         present = [v for v in flat[max(0, i - 1) : i + 1] if v is not None]
         assert got == (sum(present) if present else None)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+@given(tables(FLOATS), st.sampled_from(WINDOWS), st.data())
+@settings(max_examples=25)
+def test_every_registered_aggregate(name: str, table: pa.Table, window: Any, data: Any) -> None:
+    """By its input kinds: numbers, numbers above 0, or texts."""
+    kind = REGISTRY[name]
+    size = table.num_rows
+    positive = st.one_of(st.none(), st.floats(1e-3, 1e3))
+    texts = st.one_of(st.none(), st.text("abc", max_size=2))
+    for column, source, type_ in (("p", positive, pa.float64()), ("s", texts, pa.string())):
+        values = data.draw(st.lists(source, min_size=size, max_size=size))
+        table = table.append_column(column, pa.array(values, type_))
+    inputs = kind("x").input_kinds if name == "Count" else kind().input_kinds
+    columns = {"any": "x", "number": "x", "orderable": "y", "positive": "p", "text": "s"}
+    aggregate = kind(*(columns[k] for k in inputs))
+    check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[aggregate]), table)
+    if "orderable" in inputs or "any" in inputs:
+        words = kind(*("s" for _ in inputs))
+        check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[words]), table)
