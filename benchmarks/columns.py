@@ -55,7 +55,7 @@ class Bench:
         self.missed: list[str] = []
         self.figures: dict[str, Any] = {}
 
-    def best(self, run: Callable[[], Any], repeat: int = 5, rows: int | None = None) -> float:
+    def best(self, run: Callable[[], Any], repeat: int = 7, rows: int | None = None) -> float:
         """Nanoseconds a row, best of several after one run to warm up."""
         run()
         found = math.inf
@@ -145,7 +145,7 @@ def fixed_rows(b: Bench) -> dict[str, dict[int, float]]:
                 )
             times = {}
             for who, run in peers.items():
-                times[who] = b.best(run, 2 if who == "pandas" else 3)
+                times[who] = b.best(run)
                 b.line(who, times[who], b.share_right(name, run(), lo))
             if name in ("max", "min"):
                 b.bar(f"{name} {width} rows, fastest peer", min(times.values()) / mine, 2)
@@ -177,10 +177,10 @@ def time_windows(b: Bench) -> dict[str, dict[int, float]]:
             lo = lambda i: int(np.searchsorted(b.ticks, b.ticks[i] - width * 1000, "right"))  # noqa: E731
             b.line("windrow", mine, b.share_right(name, answers, lo))
             rolling = b.timed.rolling(length)
-            theirs = b.best(lambda: getattr(rolling, name)(), 1)
+            theirs = b.best(lambda: getattr(rolling, name)(), 4)
             b.line("pandas", theirs, b.share_right(name, getattr(rolling, name)(), lo))
             expression = getattr(pl.col("x"), f"rolling_{name}_by")("t", window_size=length)
-            polars = b.best(lambda: b.frame.select(expression), 2)
+            polars = b.best(lambda: b.frame.select(expression), 4)
             b.line("polars", polars, b.share_right(name, b.frame.select(expression)["x"], lo))
             b.bar(f"{name} {length}, pandas", theirs / mine, least)
             b.bar(f"{name} {length}, Polars", polars / mine, least)
@@ -211,7 +211,7 @@ def growth(b: Bench, rows: dict[str, dict[int, float]], timed: dict[str, dict[in
                     threads=1,
                     algorithm=algorithm,
                 )
-                times[width] = b.best(lambda: spec(b.table), 5)
+                times[width] = b.best(lambda: spec(b.table))
             what = f"growth {aggregate.name}, {algorithm}"
             b.at_most(what, times[wide] / times[16], 1.5)
     for name, by_width in timed.items():
@@ -263,10 +263,10 @@ def own_aggregate(b: Bench) -> None:
     positive = np.abs(b.x) + 1.0
     table = pa.table({"x": positive})
     spec = wr.Rolling(windows=[wr.rows(1000)], aggregates=[GeoMean("x")], threads=1)
-    mine = b.best(lambda: spec(table), 3)
+    mine = b.best(lambda: spec(table))
     b.line("windrow", mine, "")
     out = np.empty(b.rows)
-    hand = b.best(lambda: by_hand(positive, 1000, out), 3)
+    hand = b.best(lambda: by_hand(positive, 1000, out))
     b.line("by hand", hand, "")
     np.testing.assert_allclose(spec(table)["x_geo_mean_1000rows"].to_numpy(), out, rtol=1e-9)
     few = 50_000
@@ -285,7 +285,7 @@ def many(b: Bench) -> None:
         aggregates=[wr.Sum("x"), wr.Mean("x"), wr.Max("x"), wr.StdDev("x")],
         threads=1,
     )
-    mine = b.best(lambda: spec(b.table), 3)
+    mine = b.best(lambda: spec(b.table))
     b.line("windrow", mine, "")
 
     def pandas() -> None:
@@ -293,7 +293,7 @@ def many(b: Bench) -> None:
             rolling = b.series.rolling(w, 1)
             rolling.sum(), rolling.mean(), rolling.max(), rolling.std()
 
-    theirs = b.best(pandas, 1)
+    theirs = b.best(pandas, 3)
     b.line("pandas", theirs, "")
     b.bar("4 × 3, pandas", theirs / mine, 3)
 
@@ -309,7 +309,7 @@ def threads(b: Bench) -> None:
             spec = wr.Rolling(
                 key=key, time="t", windows=["1s"], aggregates=aggregates, threads=count
             )
-            times[count] = b.best(lambda: spec(table), 5)
+            times[count] = b.best(lambda: spec(table), 9)
             b.line(f"{count} thread(s)", times[count], f"  {what}")
         b.bar(f"two threads, {what}", times[1] / times[2], 1.6)
 

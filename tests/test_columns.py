@@ -555,18 +555,6 @@ def test_warming_up_runs_everything() -> None:
     warm_up()
 
 
-def test_means_share_the_sums_of_their_column() -> None:
-    table = sample(5000)
-    both = wr.Rolling(**(SPEC | {"aggregates": [wr.Sum("x"), wr.Mean("x")]}))(table)
-    alone = wr.Rolling(**(SPEC | {"aggregates": [wr.Mean("x")]}))(table)
-    assert both["x_mean_40"].equals(alone["x_mean_40"])
-    dense = pa.table({"x": table["x"].fill_null(1.0)})
-    spec: dict[str, Any] = {"windows": [wr.rows(50)]}
-    shared = wr.Rolling(**spec, aggregates=[wr.Sum("x"), wr.Mean("x")])(dense)
-    single = wr.Rolling(**spec, aggregates=[wr.Mean("x")])(dense)
-    assert shared["x_mean_50rows"].equals(single["x_mean_50rows"])
-
-
 def test_several_processes_may_compile_at_once(tmp_path: Path) -> None:
     answers = run_programs(3, tmp_path)
     assert len(set(answers)) == 1

@@ -179,8 +179,7 @@ def _sum(task: Task) -> pa.Array:
     if column.words is not None:
         return _interpreted(task)
     if column.is_float:
-        sums = task.ranges.known[task.column.name, task.aggregate.nan] = _float_sums(task)
-        return array_of(sums, mask=task.missing())
+        return array_of(float_sums(task.floats(), task.ranges), mask=task.missing())
     if _surely_fits(task):
         total = differences(_prefix(column.filled(0)), task.ranges)
         return array_of(total, mask=task.missing())
@@ -200,16 +199,10 @@ def _sum(task: Task) -> pa.Array:
     return array_of((high << 32) + low, mask=missing)
 
 
-def _float_sums(task: Task) -> Array:
-    """The sums of a float column, computed once for all who ask."""
-    found = task.ranges.known.get((task.column.name, task.aggregate.nan))
-    return float_sums(task.floats(), task.ranges) if found is None else found
-
-
 def _sums_as_floats(task: Task) -> Array:
     """Each sum rounded once to a float."""
     if task.column.is_float:
-        return _float_sums(task)
+        return float_sums(task.floats(), task.ranges)
     if _surely_fits(task):
         return differences(_prefix(task.column.filled(0)), task.ranges).astype(np.float64)
     high, low, fits = _integer_sums(task)
@@ -223,8 +216,8 @@ def _mean(task: Task) -> pa.Array:
     task.require_numbers()
     if task.column.words is not None:
         return _interpreted(task)
-    shared = (task.column.name, task.aggregate.nan) in task.ranges.known
-    if task.column.is_float and task.column.valid is None and not shared:
+    # Tried and lost: dividing a Sum of the same column. A pass over memory costs as much as adding.
+    if task.column.is_float and task.column.valid is None:
         return array_of(float_sums(task.floats(), task.ranges, mean=True), mask=task.missing())
     means = _sums_as_floats(task) / np.maximum(task.present(), 1) + 0.0
     return array_of(means, mask=task.missing())

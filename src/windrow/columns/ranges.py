@@ -48,8 +48,6 @@ class Ranges:
         self.monotone = True
         """Whether kernels for ranges that only move forward may be used."""
         self.recalc = False
-        self.known: dict[Any, Array] = {}
-        """Sums over these ranges that another aggregate has computed already."""
         self.may_subtract = True
         """Whether rows may be taken out of running sums, where that is proven exact."""
 
