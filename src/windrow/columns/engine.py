@@ -1,12 +1,9 @@
 """A specification on a prepared table: bounds of every window, then answers of every aggregate."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from windrow.aggregates import Aggregate
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
 from windrow.columns.prepare import Prepared, plain_column, time_column
@@ -19,16 +16,6 @@ from windrow.support import require
 _LIMIT = 1 << 62
 
 
-@dataclass
-class Step:
-    """One answer column: what it is and how it was made."""
-
-    name: str
-    aggregate: Aggregate
-    window: str
-    ranges: Ranges
-
-
 def prepare(spec: Rolling, table: pa.Table) -> Prepared:
     """Check the specification against the table, and sort."""
     spec.check_columns(table.column_names)
@@ -37,12 +24,6 @@ def prepare(spec: Rolling, table: pa.Table) -> Prepared:
             require("columns", aggregate.kind, window.kind)
     threads = thread_count(spec.threads)
     return Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads)
-
-
-def steps(spec: Rolling, table: Prepared) -> list[Step]:
-    """The ranges of every window; windows share them among their aggregates."""
-    found = {label: window_ranges(spec, table, label, w) for label, w in spec.windows.items()}
-    return [Step(name, aggregate, label, found[label]) for name, aggregate, label in spec.outputs]
 
 
 def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
