@@ -29,11 +29,13 @@ class Rolling:
 
     ``key``: columns whose values each have windows of their own. ``time``: the column that orders
     rows and that time windows are about; without it, rows are in the order they come. ``tie``:
-    columns that order rows of equal time. ``windows``: a list, or a dict of names. ``every``: ticks
+    columns that order rows of equal time; ``tie="any"`` accepts any order among them, which Spark
+    must be told (a column of that name is ``tie=["any"]``). ``windows``: a list, or a dict of names. ``every``: ticks
     instead of rows: one answer per key and multiple of ``every`` (from ``origin``, the epoch by
     default), while the longest window is not empty. ``min_rows``: fewer rows with all inputs
     present give null. ``nan``, ``overflow``: see the aggregates. ``unit``: what float times count.
     ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of ``explain()``'s names.
+    ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
     """
 
     def __init__(
@@ -52,9 +54,11 @@ class Rolling:
         unit: str | None = None,
         threads: int | None = None,
         algorithm: str = "auto",
+        engine: Literal["auto", "native", "kernel"] = "auto",
     ) -> None:
         self.key = _names(key, "key")
-        self.tie = _names(tie, "tie")
+        self.any_tie = tie == "any"
+        self.tie = () if self.any_tie else _names(tie, "tie")
         if time is not None and not isinstance(time, str):
             raise BadSpecification(f"time= is the name of a column, not {time!r}")
         self.time = time
@@ -75,6 +79,9 @@ class Rolling:
                 f"algorithm= is one of {', '.join(COLUMN_ALGORITHMS)}, not {algorithm!r}"
             )
         self.algorithm = algorithm
+        if engine not in ("auto", "native", "kernel"):
+            raise BadSpecification(f"engine= is auto, native or kernel, not {engine!r}")
+        self.engine = engine
         self.every = _every(every, self.windows)
         if origin is not None and every is None:
             raise BadSpecification("origin= shifts the ticks of every=, which is not given")
@@ -92,10 +99,16 @@ class Rolling:
                 ".alias(...), or give the windows as a dict of names"
             )
 
-    def __call__(self, table: Any) -> Any:
-        """The table with its answers."""
+    def __call__(self, table: Any, **options: Any) -> Any:
+        """The table with its answers. Options are for Spark tables; see ``docs/spark.md``."""
+        if is_spark(table):
+            from windrow.spark import tables
+
+            return tables.apply(self, table, **options)
         from windrow.columns.frames import apply
 
+        if options:
+            raise BadSpecification(f"{', '.join(options)}: options for Spark tables only")
         return apply(self, table)
 
     def stream(self) -> Any:
@@ -104,8 +117,12 @@ class Rolling:
 
         return Batches(self)
 
-    def explain(self, table: Any, *, count_combines: bool = False) -> str:
+    def explain(self, table: Any, *, count_combines: bool = False, **options: Any) -> str:
         """What is done for each answer, and why; with a measured count of combines on request."""
+        if is_spark(table):
+            from windrow.spark import tables
+
+            return tables.explain(self, table, **options)
         from windrow.columns.frames import explain
 
         return explain(self, table, count_combines)
@@ -140,6 +157,14 @@ class Rolling:
         parts += [f"time={self.time!r}"] if self.time else []
         parts += [f"windows={list(self.windows)!r}", f"aggregates={self.aggregates!r}"]
         return f"Rolling({', '.join(parts)})"
+
+
+def is_spark(table: Any) -> bool:
+    """Whether it is a Spark DataFrame, classic or through Spark Connect, without importing Spark."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
+        for kind in type(table).__mro__
+    )
 
 
 COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "greedy", "b_int", "recalc")

@@ -40,6 +40,8 @@ def support(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> Sup
 def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
     if engine == "columns":
         return _on_columns(aggregate, window)
+    if engine == "Spark tables":
+        return _on_spark_tables(aggregate, window)
     if engine != "values":
         return False, "this engine is not part of this version"
     if aggregate == "sequential":
@@ -64,6 +66,18 @@ def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str
     if window == "bounds":
         return True, "`Rolling`: Two-Stacks where bounds never move back, else base intervals"
     return True, "`Rolling`: compiled Two-Stacks over ranges of sorted rows"
+
+
+def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    runs, reason = _on_columns(aggregate, window)
+    if not runs:
+        return runs, reason
+    if window == "bounds":
+        return True, "by key, all rows of a key in memory; without a key in one task"
+    how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
+    if aggregate == "holistic":
+        how += "; interpreted: time and middles grow with the window"
+    return True, how
 
 
 def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from windrow.aggregates import (
+    EMPTY,
     Aggregate,
     ArgMax,
     Count,
@@ -25,6 +26,8 @@ from windrow.aggregates import (
 )
 from windrow.columns import own
 from windrow.columns.builtin import kernels
+from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
+from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments
 from windrow.columns.prepare import Column, Prepared, array_of, has_nan
 from windrow.columns.ranges import Array, Ranges, shared_out
@@ -34,24 +37,65 @@ from windrow.errors import BadSpecification, BadValue, SumOverflow
 _LARGEST_EXACT = 1 << 53
 
 
-class Task:
-    """One aggregate over one window of a prepared table."""
+def input_columns(aggregate: Aggregate, table: Prepared) -> list[Column]:
+    """The aggregate's inputs, NaN missing where it says so."""
+    return [_input(aggregate, table.column(name)) for name in aggregate.columns]
 
-    def __init__(self, aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) -> None:
+
+def _input(aggregate: Aggregate, column: Column) -> Column:
+    if aggregate.nan == "missing" and column.is_float:
+        good = ~np.isnan(column.values)
+        valid = good if column.valid is None else good & column.valid
+        return Column(column.name, np.where(valid, column.values, 0.0), valid, column.type)
+    return column
+
+
+class Task:
+    """One aggregate over one window of a prepared table.
+
+    With a ``middle``, every range holds the place in the table where it belongs: stand-in rows are
+    put in there, or, where there are none for the aggregate, one row whose partial is known.
+    """
+
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        table: Prepared,
+        ranges: Ranges,
+        least: int,
+        middle: Middle | None = None,
+        place: int = 0,
+    ) -> None:
         self.aggregate = aggregate
         self.table = table
         self.ranges = ranges
         self.asked = least  # counts of no rows are 0 unless more is asked for
         self.least = max(1, least)
-        self.columns = [self._column(name) for name in aggregate.columns]
+        self.columns = input_columns(aggregate, table)
+        self.size = table.size
+        self.middle = middle if middle is not None and middle.rows else None
+        self.place = place
+        self.stand_ins: list[Any] | None = None
+        self.extra = 0
+        if self.middle is not None:
+            self._insert(self.middle)
 
-    def _column(self, name: str) -> Column:
-        column = self.table.column(name)
-        if self.aggregate.nan == "missing" and column.is_float:
-            good = ~np.isnan(column.values)
-            valid = good if column.valid is None else good & column.valid
-            return Column(name, np.where(valid, column.values, 0.0), valid, column.type)
-        return column
+    def _insert(self, middle: Middle) -> None:
+        found = stand_ins(self.aggregate, middle, self.columns)
+        new: list[Any] = [None] * len(self.columns) if found is None else found
+        count = 1 if found is None else len(found[0]) if found else 0
+        if found:
+            self.stand_ins = found[0]
+            if type(self.aggregate) is GeometricMean:
+                new = [[1] * count]  # its stand-ins are logarithms
+        self.columns = [
+            with_values(column, self.place, values)
+            for column, values in zip(self.columns, new, strict=True)
+        ]
+        self.size += count
+        self.extra = middle.rows - count
+        lo, hi = self.ranges.bounds()
+        self.ranges = self.ranges.like(lo, hi + hi.dtype.type(count))
 
     @property
     def column(self) -> Column:
@@ -63,8 +107,8 @@ class Task:
         lo, hi = self.ranges.bounds()
         counts = self.together()[1]
         if counts is None:
-            return hi - lo
-        return differences(counts, self.ranges)
+            return np.subtract(hi, lo, dtype=np.int64) + self.extra
+        return differences(counts, self.ranges) + self.extra
 
     def together(self) -> tuple[Array | None, Array | None]:
         """Where all inputs are valid, and how many such rows come before each row."""
@@ -81,7 +125,7 @@ class Task:
     def missing(self, least: int | None = None) -> Array | None:
         """Which ranges have too few rows for an answer; None where none has."""
         needed = self.least if least is None else least
-        if all(c.valid is None for c in self.columns):
+        if self.middle is None and all(c.valid is None for c in self.columns):
             if needed == 1 and self.ranges.never_empty:
                 return None
             if self.ranges.width is not None:  # only the first rows, or all of them
@@ -217,7 +261,7 @@ def _mean(task: Task) -> pa.Array:
     if task.column.words is not None:
         return _interpreted(task)
     # Tried and lost: dividing a Sum of the same column. A pass over memory costs as much as adding.
-    if task.column.is_float and task.column.valid is None:
+    if task.column.is_float and task.column.valid is None and task.middle is None:
         return array_of(float_sums(task.floats(), task.ranges, mean=True), mask=task.missing())
     means = _sums_as_floats(task) / np.maximum(task.present(), 1) + 0.0
     return array_of(means, mask=task.missing())
@@ -232,6 +276,8 @@ def _geometric_mean(task: Task) -> pa.Array:
         logs = np.log(values)
         if task.column.valid is not None:
             logs = np.where(task.column.valid, logs, 0.0)
+        if task.stand_ins is not None:
+            logs[task.place : task.place + len(task.stand_ins)] = task.stand_ins
         sums = float_sums(logs, task.ranges)
         answers = np.exp(sums / np.maximum(task.present(), 1))
     return array_of(answers, mask=task.missing())
@@ -309,7 +355,7 @@ def _extreme(task: Task) -> pa.Array:
 
 def _valid_mask(task: Task) -> Array:
     valid = task.together()[0]
-    return np.ones(task.table.size, np.bool_) if valid is None else valid
+    return np.ones(task.size, np.bool_) if valid is None else valid
 
 
 def _arg_max(task: Task) -> pa.Array:
@@ -328,7 +374,7 @@ def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
     column = task.columns[0]
     safe = np.where(gone, 0, rows)
     if not len(column.values):
-        return column.arrow(column.values, None)
+        return pa.nulls(len(rows), column.type)
     values = column.values[safe]
     if column.is_float:
         values = np.where(np.isnan(values), np.nan, values + 0.0)
@@ -392,7 +438,11 @@ def _interpreted(task: Task) -> pa.Array:
     lists = [task.table.sorted_arrow(name).to_pylist() for name in task.aggregate.columns]
     if not lists:
         lists = [[0] * task.table.size]
-    rows = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    rows: list[Any] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    if task.middle is not None:
+        count = task.size - task.table.size
+        known = [EMPTY] * (count - 1) + [task.middle.partial]
+        rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
     missing = task.missing()
     answers = own.run_interpreted(task.aggregate, rows, task.ranges)
     if missing is not None and (task.asked or task.aggregate.empty is None):
@@ -404,6 +454,8 @@ def _interpreted(task: Task) -> pa.Array:
 
 
 def _own(task: Task) -> pa.Array:
+    if task.middle is not None:
+        return _own_with_middle(task)
     valid, counts = task.together()
     if all(column.words is None for column in task.columns):
         compiled = own.compile_aggregate(
@@ -414,6 +466,24 @@ def _own(task: Task) -> pa.Array:
             out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
             return array_of(out, mask=task.missing())
     return _interpreted(task)
+
+
+def _own_with_middle(task: Task) -> pa.Array:
+    """Rows are lifted first: the middle's partial is then a row like the others."""
+    assert task.middle is not None
+    columns = input_columns(task.aggregate, task.table)
+    if needs_lists(task.aggregate, columns):
+        return _interpreted(task)
+    masks = [column.valid for column in columns if column.valid is not None]
+    valid = np.logical_and.reduce(masks) if masks else None
+    single = np.arange(task.table.size + 1)
+    fields = lifted_runs(task.aggregate, columns, valid, single)
+    partial = task.middle.partial
+    parts = partial if isinstance(task.aggregate.identity, tuple) else (partial,)
+    fields = [np.insert(f, task.place, p) for f, p in zip(fields, parts, strict=True)]
+    compiled = own.compile_aggregate(task.aggregate, (), False, lifted=True)
+    out = own.run_compiled(compiled, tuple(fields), None, None, task.ranges, 0)
+    return array_of(out, mask=task.missing())
 
 
 BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
@@ -436,11 +506,24 @@ FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
 """Compiled only for ranges that never move back."""
 
 
-def answer(aggregate: Aggregate, table: Prepared, ranges: Ranges, least: int) -> pa.Array:
-    """The answers of an aggregate for every range, in sorted order."""
-    task = Task(aggregate, table, ranges, least)
+def answer(
+    aggregate: Aggregate,
+    table: Prepared,
+    ranges: Ranges,
+    least: int,
+    middle: Middle | None = None,
+    place: int = 0,
+) -> pa.Array:
+    """The answers of an aggregate for every range, in sorted order.
+
+    A ``middle`` is a run of rows that belongs before the row at ``place`` and is in every range.
+    """
+    task = Task(aggregate, table, ranges, least, middle, place)
     if ranges.recalc or (not ranges.monotone and type(aggregate) in FORWARD_ONLY):
         return _interpreted(task)
+    if task.middle is not None and task.stand_ins is None and type(aggregate) in BY_CLASS:
+        if type(aggregate) is not Count:
+            return _interpreted(task)
     if ranges.forced and type(aggregate) in BY_CLASS and type(aggregate) not in (Min, Max):
         raise BadSpecification(
             f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "

@@ -28,7 +28,11 @@ def prepare(spec: Rolling, table: pa.Table) -> Prepared:
 
 def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
     """Every answer column, in the order of the table's rows."""
-    ready = prepare(spec, table)
+    return answers(spec, prepare(spec, table))
+
+
+def answers(spec: Rolling, ready: Prepared) -> dict[str, pa.Array]:
+    """Every answer column of a prepared table."""
     if spec.every is not None:
         from windrow.columns.ticks import run_ticks
 

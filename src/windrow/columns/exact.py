@@ -128,3 +128,13 @@ def checkpoints(x):  # type: ignore[no-untyped-def]
     if len(x) % STEP == 0:
         out[len(x) // STEP] = words
     return out
+
+
+@njit(cache=True, nogil=True)
+def accumulate(x, valid, offsets, words):  # type: ignore[no-untyped-def]
+    """Add each run's valid rows to its own accumulator."""
+    bits = x.view(np.int64)
+    for run in range(len(offsets) - 1):
+        for i in range(offsets[run], offsets[run + 1]):
+            if valid[i]:
+                _add(words[run], bits[i], x[i], 1)

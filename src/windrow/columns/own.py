@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -30,20 +31,32 @@ class Compiled:
     reason: str
 
 
+@dataclass(frozen=True)
+class Lifted:
+    """Among rows: one whose partial is known already."""
+
+    partial: Any
+
+
 def compile_aggregate(
-    aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool
+    aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool, lifted: bool = False
 ) -> Compiled:
-    """The kernels of an aggregate written as plain functions, for columns of some kinds."""
-    key = (type(aggregate), kinds, nulls)
+    """The kernels of an aggregate written as plain functions, for columns of some kinds.
+
+    ``lifted``: the columns are the fields of partials.
+    """
+    key = (type(aggregate), kinds, nulls, lifted)
     if key not in _KNOWN:
-        _KNOWN[key] = _compile(aggregate, kinds, nulls)
+        _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)
     return _KNOWN[key]
 
 
 _KNOWN: dict[Any, Compiled] = {}
 
 
-def _compile(aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool) -> Compiled:
+def _compile(
+    aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool, lifted: bool
+) -> Compiled:
     identity = aggregate.identity
     if identity is EMPTY:
         reason = "it declares no identity, so the types of its partial are not known"
@@ -59,9 +72,12 @@ def _compile(aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...], nulls: bool
             return Compiled(None, None, f"{name} uses self: only plain functions are compiled")
     if functions["lift"] is canonical:
         functions["lift"] = _value
+    if lifted:
+        functions["lift"] = _tuple_of(len(fields)) if isinstance(identity, tuple) else _value
+        kinds = tuple(np.array(field).dtype for field in fields)
     inputs = tuple(f"x{i}" for i in range(len(kinds)))
     types = tuple(_TYPES[type(field)] for field in fields)
-    source = _source(functions)
+    source = _source(functions, getattr(aggregate, "_texts", {}))
     names: dict[str, Any] = {}
     if source is None:  # then the compiled code is not kept on disk
         source = ""
@@ -88,24 +104,52 @@ def _value(x: Any) -> Any:
     return x
 
 
-def _source(functions: dict[str, FunctionType]) -> str | None:
+@cache
+def _tuple_of(count: int) -> FunctionType:
+    """A function that makes a tuple of its arguments, with its text known."""
+    names = ", ".join(f"f{i}" for i in range(count))
+    text = f"def lift({names}):\n    return ({names},)\n"
+    made: dict[str, Any] = {}
+    exec(text, made)
+    function: FunctionType = made["lift"]
+    _TEXTS[function] = text
+    return function
+
+
+def _source(functions: dict[str, FunctionType], known: dict[str, str]) -> str | None:
     """The functions' own text, where it says everything: no closures, and only known globals."""
     out = []
     for name, function in functions.items():
-        if not isinstance(function, FunctionType) or function.__closure__:
-            return None
-        used = inspect.getclosurevars(function)
-        if any(module not in ("math", "np") for module in used.globals) or used.unbound:
-            return None
-        try:
-            text = textwrap.dedent(inspect.getsource(function))
-        except (OSError, TypeError):
-            return None
-        text = re.sub(r"^@staticmethod\n", "", text)
-        if not text.startswith(f"def {name}("):
+        text = _TEXTS.get(function) or known.get(name) or _text(name, function)
+        if text is None:
             return None
         out.append(f"@njit\n{text}")
     return "\n\n".join(out)
+
+
+_TEXTS: dict[Any, str] = {
+    _value: "def lift(x):\n    return x\n",
+}
+
+
+def _text(name: str, function: Any) -> str | None:
+    if not isinstance(function, FunctionType) or function.__closure__:
+        return None
+    used = inspect.getclosurevars(function)
+    if any(module not in ("math", "np") for module in used.globals) or used.unbound:
+        return None
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return None
+    text = re.sub(r"^@staticmethod\n", "", text)
+    return text if text.startswith(f"def {name}(") else None
+
+
+def keep_texts(aggregate: Aggregate) -> None:
+    """Let the functions' text travel with the aggregate, to where no file has it."""
+    found = {name: _text(name, getattr(aggregate, name)) for name in ("lift", "combine", "lower")}
+    aggregate._texts = {name: text for name, text in found.items() if text is not None}  # type: ignore[attr-defined]
 
 
 def _first_line(error: BaseException) -> str:
@@ -145,7 +189,11 @@ def run_interpreted(aggregate: Aggregate, rows: Sequence[Any], ranges: Ranges) -
         empty = aggregate.answer(EMPTY)
         return [shared.lookup(a, b - 1) if a < b else empty for a, b in pairs]
     window = TwoStacksLite(aggregate)
-    lift = aggregate.lifter()
+    lift_row = aggregate.lifter()
+
+    def lift(row: Any) -> Any:
+        return row.partial if type(row) is Lifted else lift_row(row)
+
     answers: list[Any] = []
     low = high = 0
     for start, end in pairs:

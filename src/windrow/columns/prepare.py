@@ -65,7 +65,7 @@ def runs_if_sorted(codes: Array, time: Array | None, threads: int) -> Array | No
 
 
 @njit(cache=True, nogil=True)
-def _by_code(codes, count, order):  # type: ignore[no-untyped-def]
+def by_code(codes, count, order):  # type: ignore[no-untyped-def]
     """A stable sort of ``order`` by code, and where each code's run begins."""
     offsets = np.zeros(count + 1, np.int64)
     for code in codes:
@@ -291,7 +291,7 @@ class Prepared:
             runs = runs_if_sorted(codes, time, self.threads)
             if runs is not None:
                 return None, runs
-        order, offsets = _by_code(codes, count, np.arange(self.size) if first is None else first)
+        order, offsets = by_code(codes, count, np.arange(self.size) if first is None else first)
         return order, offsets
 
     def _sorted_key(self, time: Array | None) -> Array | None:

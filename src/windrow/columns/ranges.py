@@ -51,6 +51,13 @@ class Ranges:
         self.may_subtract = True
         """Whether rows may be taken out of running sums, where that is proven exact."""
 
+    def like(self, lo: Array, hi: Array) -> "Ranges":
+        """Other bounds, of the same kind."""
+        other = Ranges(lo, hi, self.size, None, self.threads, self.forced, self.never_empty)
+        other.monotone, other.recalc = self.monotone, self.recalc
+        other.may_subtract = self.may_subtract
+        return other
+
     def __len__(self) -> int:
         return self.size
 

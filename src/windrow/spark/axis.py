@@ -1,0 +1,69 @@
+"""Time as Spark counts it: the integers that the workers see, as an expression."""
+
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.errors import BadSpecification
+from windrow.spark.keyed import quoted
+from windrow.times import NANOSECONDS, Clock
+
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
+    """A time column as int64: microseconds, days, or the column's own integers."""
+    column, kind = F.col(quoted(name)), schema[name].dataType
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(kind, T.TimestampNTZType):
+        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        return F.timestamp_diff("MICROSECOND", epoch, column)
+    if isinstance(kind, T.DateType):
+        return F.unix_date(column).cast("long")
+    if isinstance(kind, _INTEGERS):
+        return column.cast("long")
+    if isinstance(kind, T.FloatType | T.DoubleType) and unit is not None:
+        return F.rint(column.cast("double") * F.lit(float(NANOSECONDS[unit]))).cast("long")
+    raise BadSpecification(
+        f"column {name!r} has type {kind.simpleString()}: rows without a key, and hot keys, are "
+        "cut along a time, a date or an integer"
+    )
+
+
+def can_be_cut(schema: T.StructType, name: str) -> bool:
+    """Whether a column can be cut into stretches."""
+    kind = schema[name].dataType
+    return isinstance(
+        kind, (*_INTEGERS, T.TimestampType, T.TimestampNTZType, T.DateType, T.FloatType, T.DoubleType)
+    )
+
+
+def clock(schema: T.StructType, name: str) -> Clock:
+    """How that axis counts."""
+    kind = schema[name].dataType
+    unit = (
+        "us"
+        if isinstance(kind, T.TimestampType | T.TimestampNTZType)
+        else "d"
+        if isinstance(kind, T.DateType)
+        else "ns"
+        if isinstance(kind, T.FloatType | T.DoubleType)
+        else None
+    )
+    return Clock(kind.simpleString(), unit, _no, _no)
+
+
+def _no(_: Any) -> Any:
+    raise AssertionError("tables convert whole columns")
+
+
+def bucket(axis: Any, borders: list[int], first: int = 0) -> Any:
+    """How many of the borders are at or before the axis, less one, by bisection."""
+    if not borders:
+        return F.lit(first - 1)
+    middle = len(borders) // 2
+    before = bucket(axis, borders[:middle], first)
+    after = bucket(axis, borders[middle + 1 :], first + middle + 1)
+    return F.when(axis < F.lit(borders[middle]), before).otherwise(after)

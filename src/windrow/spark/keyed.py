@@ -1,0 +1,54 @@
+"""The keyed path: rows shuffled by key and sorted by Spark, crossed once, answered in the worker."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType, StructType
+
+from windrow.rolling import Rolling
+
+Worker = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def place(df: Any, spec: Rolling, schema: StructType, partitions: int | None) -> Any:
+    """All rows of a key in one partition, in order of key, time and tie."""
+    keys = [key_expression(schema, name) for name in spec.key]
+    if not keys:
+        df = df.repartition(1)
+    elif partitions is None:
+        df = df.repartition(*keys)
+    else:
+        df = df.repartition(partitions, *keys)
+    return df.sortWithinPartitions(*keys, *order(spec))
+
+
+def order(spec: Rolling) -> list[Any]:
+    """Time and tie, as columns to sort by; a missing tie comes last, as it does on columns."""
+    time = [F.col(quoted(spec.time))] if spec.time is not None else []
+    return time + [F.col(quoted(name)).asc_nulls_last() for name in spec.tie]
+
+
+def key_expression(schema: StructType, name: str) -> Any:
+    """A key as Spark should compare it: -0.0 is 0.0."""
+    column = F.col(quoted(name))
+    if isinstance(schema[name].dataType, FloatType | DoubleType):
+        return column + F.lit(0.0).cast(schema[name].dataType)
+    return column
+
+
+def quoted(name: str) -> str:
+    """A column's name that Spark takes as it is, dots included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType]) -> Worker:
+    """What runs in Python, once per partition."""
+
+    def windrow_keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from windrow.spark.worker import answer_sorted
+
+        yield from answer_sorted(spec, batches, kinds)
+
+    return windrow_keyed

@@ -1,0 +1,87 @@
+"""Spark's own window operator, where it gives the same bits and is faster."""
+
+from typing import Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.aggregates import Aggregate, Count, Max, Min, Sum
+from windrow.rolling import Rolling
+from windrow.slides import Rows
+from windrow.spark.keyed import key_expression, order, quoted
+
+_SUMMABLE = (T.ByteType, T.ShortType, T.IntegerType)
+_ORDERED = (*_SUMMABLE, T.LongType, T.FloatType, T.DoubleType, T.DateType, T.TimestampType)
+_FRAME_COST = 32
+"""Rows that Spark looks at, over all its frames, in the time that crossing to Python takes."""
+
+
+def why_not_native(spec: Rolling, schema: T.StructType) -> str | None:
+    """The first thing that Spark's operator cannot do with the same bits; None: it can do all."""
+    if spec.every is not None:
+        return "ticks are not rows"
+    if not spec.key:
+        return "without a key Spark moves all rows to one task"
+    for label, window in spec.windows.items():
+        if not isinstance(window, Rows):
+            return f"window {label!r} is not a rows window"
+    for aggregate in spec.aggregates:
+        reason = _why_not(aggregate, schema)
+        if reason is not None:
+            return f"{aggregate!r}: {reason}"
+    return None
+
+
+def _why_not(aggregate: Aggregate, schema: T.StructType) -> str | None:
+    if type(aggregate) not in (Count, Min, Max, Sum):
+        return "Spark has no such aggregate with the same bits"
+    kinds = [schema[name].dataType for name in aggregate.columns]
+    if type(aggregate) is Sum and not isinstance(kinds[0], _SUMMABLE):
+        return "Spark's sums of this type round or overflow in their own way"
+    if type(aggregate) in (Min, Max) and not isinstance(kinds[0], _ORDERED):
+        return "Spark may order values of this type in its own way"
+    return None
+
+
+def is_faster(spec: Rolling) -> bool:
+    """Whether Spark is expected to be faster: it looks at every row of every frame again."""
+    looked_at = sum(
+        (window.n + window.after) * len(spec.aggregates)
+        for window in spec.windows.values()
+        if isinstance(window, Rows)
+    )
+    return looked_at <= _FRAME_COST
+
+
+def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None) -> Any:
+    """The same specification, in Spark's own words."""
+    keys = [key_expression(schema, name) for name in spec.key]
+    if partitions is not None:
+        df = df.repartition(partitions, *keys)
+    within = Window.partitionBy(*keys).orderBy(*order(spec))
+    columns = {}
+    for name, aggregate, label in spec.outputs:
+        window = spec.windows[label]
+        assert isinstance(window, Rows)
+        start, end = -window.ending - window.n + 1, window.after - window.ending
+        columns[name] = _expression(aggregate, schema, within.rowsBetween(start, end), spec.min_rows)
+    return df.withColumns(columns)
+
+
+def _expression(aggregate: Aggregate, schema: T.StructType, frame: Any, least: int) -> Any:
+    if not aggregate.columns:
+        counted = F.count(F.lit(1)).over(frame)
+        return F.when(counted >= least, counted) if least else counted
+    column = F.col(quoted(aggregate.columns[0]))
+    kind = schema[aggregate.columns[0]].dataType
+    if isinstance(kind, T.FloatType | T.DoubleType) and aggregate.nan == "missing":
+        column = F.when(~F.isnan(column), column)
+    counted = F.count(column).over(frame)
+    if type(aggregate) is Count:
+        return F.when(counted >= least, counted) if least else counted
+    function = {Min: F.min, Max: F.max, Sum: F.sum}[type(aggregate)]  # type: ignore[index]
+    found = function(column).over(frame)
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        found = found + F.lit(0.0).cast(kind)  # -0.0 comes out as 0.0
+    return F.when(counted >= least, found) if least > 1 else found

@@ -1,0 +1,368 @@
+"""Distributed Two-Stacks: rows without a key, or of a hot key, cut into stretches of time.
+
+Every row goes to the stretch it is in, and once more to the stretch during which it leaves a
+window; what lies between is worked out by one small job and sent along as middles. So a row is
+copied once per lookback at most, however long the lookback is.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.columns.middles import NOTHING, Middle
+from windrow.columns.stretch import OWN, Reach
+from windrow.errors import BadValue
+from windrow.rolling import Rolling
+from windrow.slides import Rows, Time
+from windrow.spark.axis import axis, bucket, clock
+from windrow.spark.jobs import described
+from windrow.spark.keyed import quoted
+from windrow.spark.schema import used_columns
+
+SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
+HOT, OWN_SEGMENT = "__windrow_hot", "__windrow_own"
+_QUANTILES = 256
+
+
+@dataclass
+class Line:
+    """One key's rows in order, cut into stretches: where each begins, in time and in places."""
+
+    key: tuple[Any, ...]
+    rows: int
+    times: list[int]
+    """Where each stretch begins, and where the last one ends."""
+    first: int = 0
+    """The number of its first stretch, over all lines."""
+    places: list[int] = field(default_factory=list)
+
+    @property
+    def stretches(self) -> int:
+        """How many."""
+        return len(self.times) - 1
+
+    def borders(self, on: str) -> list[int]:
+        """The borders along an axis."""
+        return self.times if on == "time" else self.places
+
+
+@dataclass
+class Layout:
+    """How the rows of some keys (or of none) are cut up."""
+
+    lines: list[Line]
+    reaches: list[Reach]
+    axis_column: str
+
+    @property
+    def stretches(self) -> int:
+        """How many partitions."""
+        return sum(line.stretches for line in self.lines)
+
+    @property
+    def by_place(self) -> bool:
+        """Whether rows must be numbered."""
+        return any(reach.axis == "place" for reach in self.reaches)
+
+    def needs_middles(self, number: int) -> bool:
+        """Whether any window of this reach spans a whole stretch, and something beside it."""
+        reach = self.reaches[number]
+        return any(
+            end + reach.start < start + reach.near
+            for line in self.lines
+            for start, end in zip(line.borders(reach.axis), line.borders(reach.axis)[1:])
+        )
+
+
+def reaches_of(spec: Rolling, schema: T.StructType, span: int) -> list[Reach]:
+    """Where each window looks; lengths beyond the table's span make no difference."""
+    out = []
+    for label, window in spec.windows.items():
+        if isinstance(window, Rows):
+            start, end = -window.ending - window.n + 1, window.after - window.ending + 1
+            out.append(Reach(label, "place", start, end))
+            continue
+        assert isinstance(window, Time)
+        assert spec.time is not None
+        ticks = clock(schema, spec.time)
+        length, ending, after = (
+            min(ticks.length(x, f"window {label!r}"), span + 1) if x else 0
+            for x in (window.length, window.ending, window.after)
+        )
+        start = -ending - length + (0 if window.includes_start else 1)
+        end = -ending + after + (1 if window.includes_end else 0)
+        out.append(Reach(label, "time", start, end))
+    return out
+
+
+def lay_out(
+    df: Any,
+    spec: Rolling,
+    schema: T.StructType,
+    hot: list[tuple[Any, ...]] | None,
+    rows_each: int,
+    partitions: int | None,
+) -> Layout:
+    """Count, sample and cut: one job, and one more where windows count rows."""
+    column = spec.time or spec.tie[0]
+    on = axis(schema, column, spec.unit)
+    if hot is not None:
+        df = df.where(is_hot(spec, hot))
+    keys = [F.col(quoted(name)) for name in spec.key] if hot is not None else []
+    quantiles = [i / _QUANTILES for i in range(1, _QUANTILES)]
+    with described(df.sparkSession, "windrow: borders of the stretches"):
+        found = (
+            df.groupBy(*keys)
+            .agg(
+                F.count(F.lit(1)).alias("rows"),
+                F.count(F.col(quoted(column))).alias("present"),
+                F.min(on).alias("low"),
+                F.max(on).alias("high"),
+                F.percentile_approx(on, quantiles, 2000).alias("at"),
+            )
+            .collect()
+        )
+    total = sum(row["rows"] for row in found)
+    lines = []
+    for row in found:
+        if row["present"] < row["rows"]:
+            raise BadValue(
+                f"time column {column!r} is missing in {row['rows'] - row['present']:,} of "
+                f"{row['rows']:,} rows: drop or fill these rows first"
+            )
+        if not row["rows"]:
+            continue
+        wanted = _how_many(row["rows"], rows_each)
+        if partitions is not None:
+            wanted = max(1, round(partitions * row["rows"] / total))
+        cuts = {int(row["at"][_QUANTILES * i // wanted - 1]) for i in range(1, wanted)}
+        cuts = {row["low"], *(cut for cut in cuts if row["low"] < cut <= row["high"])}
+        key = tuple(row[name] for name in spec.key) if hot is not None else ()
+        lines.append(Line(key, row["rows"], [*sorted(cuts), row["high"] + 1]))
+    first = 0
+    for line in lines:
+        line.first = first
+        first += line.stretches
+    span = max((line.times[-1] - line.times[0] for line in lines), default=1)
+    layout = Layout(lines, reaches_of(spec, schema, span), column)
+    if layout.by_place and lines:
+        _count_places(df, spec, schema, layout)
+    return layout
+
+
+def _how_many(rows: int, rows_each: int) -> int:
+    """At least a few stretches, so that all cores have work; not so many that they are tiny."""
+    few = min(8, rows // 100_000)
+    return min(_QUANTILES, max(1, few, -(-rows // rows_each)))
+
+
+def _count_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> None:
+    with described(df.sparkSession, "windrow: rows of each stretch"):
+        counted = with_own(df, spec, schema, layout).groupBy(OWN_SEGMENT).count().collect()
+    counts = {row[OWN_SEGMENT]: row["count"] for row in counted}
+    for line in layout.lines:
+        places = [0]
+        for segment in range(line.first, line.first + line.stretches):
+            places.append(places[-1] + counts.get(segment, 0))
+        line.places = places
+
+
+def is_hot(spec: Rolling, hot: list[tuple[Any, ...]]) -> Any:
+    """Whether a row's key is one of these; null is a key."""
+    found = F.lit(False)
+    for key in hot:
+        found = found | _is_key(spec, key)
+    return found
+
+
+def _is_key(spec: Rolling, key: tuple[Any, ...]) -> Any:
+    same = F.lit(True)
+    for name, value in zip(spec.key, key, strict=True):
+        same = same & F.col(quoted(name)).eqNullSafe(F.lit(value))
+    return same
+
+
+def _per_line(layout: Layout, values: list[Any]) -> Any:
+    """The value for a row's line."""
+    if len(values) == 1:
+        return values[0]
+    chosen = F.when(F.col(HOT) == 0, values[0])
+    for number, value in enumerate(values[1:], 1):
+        chosen = chosen.when(F.col(HOT) == number, value)
+    return chosen
+
+
+def with_own(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
+    """Each row's line and its own stretch."""
+    hot = F.lit(0)
+    if len(layout.lines) > 1:
+        hot = F.when(_is_key(spec, layout.lines[0].key), 0)
+        for number, line in enumerate(layout.lines[1:], 1):
+            hot = hot.when(_is_key(spec, line.key), number)
+    df = df.withColumn(HOT, hot)
+    on = axis(schema, layout.axis_column, spec.unit)
+    own = [bucket(on, line.times[:-1], line.first) for line in layout.lines]
+    return df.withColumn(OWN_SEGMENT, _per_line(layout, own))
+
+
+def with_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
+    """Each row's number in its line: by time, tie, and a hash of the row where these are equal."""
+    from pyspark.sql import Window
+
+    hashable = [
+        F.col(quoted(f.name)) for f in schema.fields if not isinstance(f.dataType, T.MapType)
+    ]
+    sort = [F.col(quoted(spec.time))] if spec.time else []
+    sort += [F.col(quoted(name)).asc_nulls_last() for name in spec.tie]
+    within = Window.partitionBy(OWN_SEGMENT).orderBy(*sort, F.xxhash64(*hashable))
+    starts = [F.lit(place) for line in layout.lines for place in line.places[:-1]]
+    start = F.element_at(F.array(*starts), F.col(OWN_SEGMENT) + 1)
+    return df.withColumn(PLACE, F.row_number().over(within).cast("long") - 1 + start)
+
+
+def with_ends(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
+    """For each reach, the stretch in which a row leaves (far) and the one in which it comes (near).
+
+    Numbers are those within the line, from -1 (before its first) to its number of stretches.
+    """
+    columns = {}
+    for number, reach in enumerate(layout.reaches):
+        on = F.col(PLACE)
+        if reach.axis == "time":
+            on = axis(schema, layout.axis_column, spec.unit)
+        for name, shift in ((far(number), reach.start), (near(number), reach.near)):
+            found = [bucket(on - shift, line.borders(reach.axis)) for line in layout.lines]
+            columns[name] = _per_line(layout, found)
+    return df.withColumns(columns)
+
+
+def far(number: int) -> str:
+    """The column with the stretch in which a row leaves."""
+    return f"__windrow_far_{number}"
+
+
+def near(number: int) -> str:
+    """The column with the stretch in which a row comes."""
+    return f"__windrow_near_{number}"
+
+
+def routed(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
+    """One copy of a row for every stretch that needs it, with what it is needed for."""
+    targets = [F.col(OWN_SEGMENT)]
+    for number in range(len(layout.reaches)):
+        for name in (far(number), near(number)):
+            targets.append(_segment(layout, F.col(name)))
+    every = F.array_distinct(F.filter(F.array(*targets), lambda target: target >= 0))
+    df = df.withColumn(SEGMENT, F.explode(every))
+    at = F.col(SEGMENT)
+    own = at == F.col(OWN_SEGMENT)
+    roles = F.when(own, F.lit(1 << OWN)).otherwise(F.lit(0))
+    for number in range(len(layout.reaches)):
+        ends = [at == _segment(layout, F.col(name)) for name in (far(number), near(number))]
+        roles = roles + F.when(ends[0] | ends[1], F.lit(1 << number)).otherwise(F.lit(0))
+    used = set(used_columns(spec)) - set(spec.key)
+    columns = []
+    for column in schema.fields:
+        value = F.col(quoted(column.name))
+        if column.name not in used:  # copies carry only what windows read
+            value = F.when(own, value)
+        columns.append(value.alias(column.name))
+    extra = [F.col(PLACE)] if layout.by_place else []
+    return df.select(*columns, at, roles.cast("long").alias(ROLES), *extra)
+
+
+def _segment(layout: Layout, within: Any) -> Any:
+    """The number over all lines of a stretch within its line; -1 where there is none."""
+    firsts = _per_line(layout, [F.lit(line.first) for line in layout.lines])
+    counts = _per_line(layout, [F.lit(line.stretches) for line in layout.lines])
+    return F.when((within >= 0) & (within < counts), within + firsts).otherwise(F.lit(-1))
+
+
+def middles(df: Any, spec: Rolling, layout: Layout) -> dict[int, dict[str, Middle]]:
+    """Every stretch's middles: one job that folds the rows between ends, composed here in order."""
+    numbers = [n for n in range(len(layout.reaches)) if layout.needs_middles(n)]
+    if not numbers:
+        return {}
+    outputs = {name: (i, aggregate) for i, (name, aggregate, _) in enumerate(spec.outputs)}
+    ordered = any(
+        not aggregate.commutative
+        for _, aggregate, label in spec.outputs
+        for n in numbers
+        if layout.reaches[n].label == label
+    )
+    worth = F.lit(False)
+    for n in numbers:
+        worth = worth | (F.col(far(n)) - F.col(near(n)) >= 2)
+    ends = [F.col(name) for n in numbers for name in (far(n), near(n))]
+    wanted = [F.col(quoted(name)) for name in used_columns(spec) if name not in spec.key]
+    own = F.col(OWN_SEGMENT) if ordered else F.lit(0).alias(OWN_SEGMENT)
+    places = [F.col(PLACE)] if layout.by_place and ordered else []
+    rows = df.where(worth).select(*wanted, F.col(HOT), own, *ends, *places)
+    if ordered:
+        rows = rows.repartitionById(layout.stretches, F.col(OWN_SEGMENT))
+    schema = "hot int, own int, reach int, far int, near int, output int, rows long, partial binary"
+    with described(df.sparkSession, "windrow: middles of the stretches"):
+        found = rows.mapInArrow(fold_worker(spec, layout, numbers, ordered), schema).collect()
+    found.sort(key=lambda r: (r["hot"], r["own"], r["far"], r["near"]))
+    out: dict[int, dict[str, Middle]] = {}
+    names = [name for name, _, _ in spec.outputs]
+    for row in found:
+        name = names[row["output"]]
+        aggregate = outputs[name][1]
+        line = layout.lines[row["hot"]]
+        piece = Middle(aggregate.from_bytes(bytes(row["partial"])), row["rows"])
+        for within in range(max(0, row["near"] + 1), min(line.stretches, row["far"])):
+            known = out.setdefault(line.first + within, {})
+            known[name] = known.get(name, NOTHING).then(aggregate, piece)
+    return out
+
+
+def fold_worker(spec: Rolling, layout: Layout, numbers: list[int], ordered: bool) -> Any:
+    """The partials of the rows between two ends, of each batch, or of a whole stretch in order."""
+    labels = {number: layout.reaches[number].label for number in numbers}
+
+    def windrow_middles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from windrow.spark.worker import fold_batches
+
+        yield from fold_batches(spec, batches, labels, ordered)
+
+    return windrow_middles
+
+
+def stretch_worker(
+    spec: Rolling,
+    layout: Layout,
+    found: dict[int, dict[str, Middle]],
+    names: list[str],
+    kinds: dict[str, pa.DataType],
+) -> Any:
+    """The answers of one stretch's own rows."""
+    aggregates = {name: aggregate for name, aggregate, _ in spec.outputs}
+    encoded = {
+        segment: {
+            name: (aggregates[name].to_bytes(middle.partial), middle.rows)
+            for name, middle in by_name.items()
+            if middle.rows
+        }
+        for segment, by_name in found.items()
+    }
+    begins = {
+        line.first + i: {
+            "time": line.times[i],
+            **({"place": line.places[i]} if line.places else {}),
+        }
+        for line in layout.lines
+        for i in range(line.stretches)
+    }
+    reaches = layout.reaches
+
+    def windrow_stretch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from windrow.spark.worker import answer_stretches
+
+        yield from answer_stretches(spec, batches, reaches, begins, encoded, names, kinds)
+
+    return windrow_stretch

@@ -1,0 +1,259 @@
+"""Spark tables: which path a specification takes, and why."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+from windrow.columns.own import keep_texts
+from windrow.errors import BadSpecification, Refused
+from windrow.rolling import Rolling
+from windrow.slides import Bounds, Rows
+from windrow.spark import stretches
+from windrow.spark.axis import can_be_cut
+from windrow.spark.jobs import described
+from windrow.spark.keyed import key_expression, keyed_worker, place
+from windrow.spark.native import is_faster, native, why_not_native
+from windrow.spark.schema import output_schema
+from windrow.support import require
+
+STRETCH_ROWS = 2_500_000
+_MOST_HOT_KEYS = 32
+
+
+@dataclass(frozen=True)
+class Options:
+    """What only Spark needs to know."""
+
+    schema: Any = None
+    hot_rows: int | None = None
+    partitions: int | None = None
+    stretch_rows: int = STRETCH_ROWS
+
+    def __post_init__(self) -> None:
+        for name in ("hot_rows", "partitions", "stretch_rows"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise BadSpecification(f"{name}= is a number from 1 on, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A path, and why it was taken."""
+
+    path: str
+    reason: str
+
+
+def choose(spec: Rolling, schema: StructType, options: Options) -> Choice:
+    """Native, keyed, stretches, or one task; raises where none will do."""
+    _refuse(spec)
+    because = why_not_native(spec, schema)
+    if spec.engine == "native":
+        if because is not None:
+            raise Refused(f'engine="native": {because}; use "auto" or "kernel"')
+        return Choice("native", "asked for")
+    if spec.engine == "auto" and because is None and is_faster(spec) and not options.hot_rows:
+        return Choice("native", "few rows a window, and the same bits: Spark's operator is faster")
+    if spec.key:
+        return Choice("keyed", "rows are shuffled by key")
+    reason = _why_one_task(spec, schema)
+    if reason is not None:
+        return Choice("one task", reason)
+    return Choice("stretches", "no key: time is cut into stretches")
+
+
+def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
+    if spec.every is not None:
+        return "no key, and ticks: all rows go to one task"
+    if any(isinstance(window, Bounds) for window in spec.windows.values()):
+        return "no key, and bounds from columns: all rows go to one task"
+    column = spec.time or (spec.tie[0] if spec.tie else None)
+    if column is None or not can_be_cut(schema, column):
+        return "no key, and nothing that orders rows along a line: all rows go to one task"
+    return None
+
+
+def _refuse(spec: Rolling) -> None:
+    for aggregate in spec.aggregates:
+        for window in spec.windows.values():
+            require("Spark tables", aggregate.kind, window.kind)
+    if spec.tie or spec.any_tie:
+        return
+    way_out = (
+        "Spark has no order of rows: say tie=... with columns that order rows of equal time, or "
+        'tie="any" to accept any order among them'
+    )
+    for label, window in spec.windows.items():
+        if isinstance(window, Rows):
+            raise Refused(f"window {label!r} counts rows, which needs a total order. {way_out}")
+    for aggregate in spec.aggregates:
+        if not aggregate.commutative:
+            raise Refused(
+                f"{aggregate!r} depends on the order of rows. {way_out}. (An aggregate of your own "
+                "whose order does not matter says commutative = True)"
+            )
+
+
+def apply(spec: Rolling, df: Any, **given: Any) -> Any:
+    """The table with its answers: lazy, but for borders and counts where those are needed."""
+    options = Options(**given)
+    spec, schema = _ready(spec, df, options)
+    out = output_schema(spec, schema)
+    chosen = choose(spec, schema, options)
+    if chosen.path == "native":
+        return native(df, spec, schema, options.partitions)
+    if options.schema is not None and (chosen.path == "stretches" or options.hot_rows):
+        raise Refused(
+            "schema= is for declarative pipelines, where no job may run while the query is built; "
+            "tables without a key, and hot_rows=, need one"
+        )
+    if chosen.path == "stretches":
+        return _stretched(df, spec, schema, out, None, options)
+    if chosen.path == "keyed" and options.hot_rows is not None:
+        return _with_hot_keys(df, spec, schema, out, options)
+    return _keyed(df, spec, schema, out, options)
+
+
+def _ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType]:
+    """A copy that can travel, and the table's columns."""
+    schema = options.schema
+    if schema is None:
+        if df.isStreaming:
+            for aggregate in spec.aggregates:
+                for window in spec.windows.values():
+                    require("Spark streams", aggregate.kind, window.kind)
+        schema = df.schema
+    elif isinstance(schema, str):
+        schema = _parse_datatype_string(schema)
+    if not isinstance(schema, StructType):
+        raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
+    spec = copy.copy(spec)
+    spec.threads = 1
+    for aggregate in spec.aggregates:
+        keep_texts(aggregate)
+    return spec, schema
+
+
+def _keyed(df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options) -> Any:
+    placed = place(df, spec, schema, options.partitions)
+    return placed.mapInArrow(keyed_worker(spec, _kinds(spec, out)), out)
+
+
+def _kinds(spec: Rolling, out: StructType) -> dict[str, Any]:
+    """The Arrow types of the answers."""
+    names = [name for name, _, _ in spec.outputs]
+    arrow = to_arrow_schema(StructType([out[name] for name in names]), timezone="UTC")
+    return {name: arrow.field(name).type for name in names}
+
+
+def hot_keys(df: Any, spec: Rolling, schema: StructType, rows: int) -> list[tuple[Any, ...]]:
+    """The keys with at least so many rows, the most frequent first."""
+    if spec.every is not None or _why_one_task(spec, schema) is not None:
+        return []
+    with described(df.sparkSession, "windrow: rows of each key"):
+        found = (
+            df.groupBy(*[key_expression(schema, name).alias(name) for name in spec.key])
+            .count()
+            .where(F.col("count") >= rows)
+            .orderBy(F.desc("count"))
+            .limit(_MOST_HOT_KEYS)
+            .collect()
+        )
+    return [tuple(row[: len(spec.key)]) for row in found]
+
+
+def _with_hot_keys(
+    df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options
+) -> Any:
+    assert options.hot_rows is not None
+    hot = hot_keys(df, spec, schema, options.hot_rows)
+    if not hot:
+        return _keyed(df, spec, schema, out, options)
+    others = df.where(~stretches.is_hot(spec, hot))
+    return _keyed(others, spec, schema, out, options).union(
+        _stretched(df.where(stretches.is_hot(spec, hot)), spec, schema, out, hot, options)
+    )
+
+
+def _stretched(
+    df: Any,
+    spec: Rolling,
+    schema: StructType,
+    out: StructType,
+    hot: list[tuple[Any, ...]] | None,
+    options: Options,
+) -> Any:
+    layout = stretches.lay_out(df, spec, schema, hot, options.stretch_rows, options.partitions)
+    if not layout.lines:
+        one = copy.copy(spec)
+        return _keyed(df, one, schema, out, options)
+    ready = stretches.with_own(df, spec, schema, layout)
+    if layout.by_place:
+        ready = stretches.with_places(ready, spec, schema, layout)
+    ready = stretches.with_ends(ready, spec, schema, layout)
+    found = stretches.middles(ready, spec, layout)
+    routed = stretches.routed(ready, spec, schema, layout)
+    placed = routed.repartitionById(layout.stretches, F.col(stretches.SEGMENT))
+    kinds = _kinds(spec, out)
+    worker = stretches.stretch_worker(spec, layout, found, schema.names, kinds)
+    return placed.mapInArrow(worker, out)
+
+
+def explain(spec: Rolling, df: Any, **given: Any) -> str:
+    """Which path, how many partitions, how many copies of a row; counts rows where it must."""
+    options = Options(**given)
+    spec, schema = _ready(spec, df, options)
+    out = output_schema(spec, schema)
+    chosen = choose(spec, schema, options)
+    by = f"by {', '.join(spec.key)}" if spec.key else "without a key"
+    lines = [f"Spark table {by}: {chosen.path} ({chosen.reason})"]
+    because = why_not_native(spec, schema)
+    if chosen.path != "native":
+        lines.append(f"native: {because or 'possible, but not expected to be faster'}")
+    if chosen.path in ("keyed", "one task"):
+        count = options.partitions or "as Spark's settings say"
+        count = 1 if chosen.path == "one task" else count
+        lines.append(f"partitions: {count}; copies of a row: 1")
+        lines.append("kept in a worker: the live rows of one key, twice at most, and a batch")
+    hot = None
+    if chosen.path == "keyed" and options.hot_rows is not None:
+        hot = hot_keys(df, spec, schema, options.hot_rows)
+        lines.append(f"hot keys (from {options.hot_rows:,} rows on): {len(hot)}")
+    if chosen.path == "stretches" or hot:
+        part = df if hot is None else df.where(stretches.is_hot(spec, hot))
+        lines += _explained(part, spec, schema, hot, options)
+    lines += [f"answer {f.name}: {f.dataType.simpleString()}" for f in out.fields if _new(f, schema)]
+    return "\n".join(lines)
+
+
+def _new(field: Any, schema: StructType) -> bool:
+    return field.name not in schema.names
+
+
+def _explained(
+    df: Any, spec: Rolling, schema: StructType, hot: list[tuple[Any, ...]] | None, options: Options
+) -> list[str]:
+    layout = stretches.lay_out(df, spec, schema, hot, options.stretch_rows, options.partitions)
+    lines = []
+    for line in layout.lines:
+        who = f"key {', '.join(map(repr, line.key))}" if line.key else "all rows"
+        lines.append(f"{who}: {line.rows:,} rows in {line.stretches} stretches, one partition each")
+    if not layout.lines:
+        return ["no rows"]
+    ready = stretches.with_own(df, spec, schema, layout)
+    if layout.by_place:
+        ready = stretches.with_places(ready, spec, schema, layout)
+        lines.append("rows are numbered first: one shuffle more")
+    ready = stretches.with_ends(ready, spec, schema, layout)
+    with described(df.sparkSession, "windrow: copies of rows"):
+        copies = stretches.routed(ready, spec, schema, layout).count()
+    total = sum(line.rows for line in layout.lines)
+    lines.append(f"copies of a row: {copies / total:.2f} on average")
+    spanning = [r.label for n, r in enumerate(layout.reaches) if layout.needs_middles(n)]
+    lines.append(f"middles for: {', '.join(spanning) or 'no window, all are shorter than a stretch'}")
+    return lines
+

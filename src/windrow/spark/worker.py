@@ -1,0 +1,142 @@
+"""What runs in Spark's Python workers; imports neither pyspark nor anything of the driver's."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.columns.carry import Carry, run_sorted
+from windrow.columns.middles import Middle
+from windrow.columns.prepare import array_of, numbers_of, plain_column
+from windrow.columns.ranges import Array
+from windrow.columns.stretch import Reach, fold_runs, stretch_answers
+from windrow.rolling import Rolling
+
+_GATHERED = 1 << 20
+_GIVEN_OUT = 1 << 16
+
+
+def answer_sorted(
+    spec: Rolling, batches: Iterable[pa.RecordBatch], kinds: dict[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
+    """Every row of a partition sorted by key, time and tie, with its answers."""
+    for table in run_sorted(batches, Carry(spec)):
+        yield from fitted(table, kinds).to_batches()
+
+
+def fitted(table: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
+    """Answers in the types that were announced: one without any value has none of its own."""
+    for place, (name, found) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        wanted = kinds.get(name, found)
+        if found != wanted and not pa.types.is_timestamp(found):
+            table = table.set_column(place, name, table.column(place).cast(wanted))
+    return table
+
+
+def _numbers(table: pa.Table, name: str) -> Array:
+    return numbers_of(plain_column(table[name]))
+
+
+def fold_batches(
+    spec: Rolling, batches: Iterable[pa.RecordBatch], labels: dict[int, str], ordered: bool
+) -> Iterator[pa.RecordBatch]:
+    """One row for each output and pair of ends: how many rows, and their partial as bytes."""
+    for table in _gathered(batches, None if ordered else _GATHERED):
+        rows: list[tuple[Any, ...]] = []
+        for number, label in labels.items():
+            rows += _folded(spec, table, number, label, ordered)
+        if rows:
+            names = ["hot", "own", "reach", "far", "near", "output", "rows", "partial"]
+            kinds = [pa.int32()] * 6 + [pa.int64(), pa.binary()]
+            columns = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
+            yield pa.record_batch(columns, names=names)
+
+
+def _folded(
+    spec: Rolling, table: pa.Table, number: int, label: str, ordered: bool
+) -> list[tuple[Any, ...]]:
+    names = ("__windrow_hot", "__windrow_own")
+    ends = (f"__windrow_far_{number}", f"__windrow_near_{number}")
+    parts = [_numbers(table, name).astype(np.int64) for name in (*names, *ends)]
+    between = parts[2] - parts[3] >= 2
+    if not between.any():
+        return []
+    if not between.all():
+        table = table.filter(array_of(between))
+        parts = [part[between] for part in parts]
+    together = np.zeros(table.num_rows, np.int64)
+    for part in parts:
+        together = together * (1 << 15) + (part + 1)
+    encoded = array_of(together).dictionary_encode()
+    codes = numbers_of(encoded.indices).astype(np.int64)
+    first = np.empty(len(encoded.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    found = fold_runs(spec, table, codes, len(first), label, ordered)
+    outputs = {name: (i, aggregate) for i, (name, aggregate, _) in enumerate(spec.outputs)}
+    rows: list[tuple[Any, ...]] = []
+    for name, middles in found.items():
+        output, aggregate = outputs[name]
+        for group, middle in enumerate(middles):
+            if middle.rows:
+                hot, own, far, near = (int(part[first[group]]) for part in parts)
+                data = aggregate.to_bytes(middle.partial)
+                rows.append((hot, own, number, far, near, output, middle.rows, data))
+    return rows
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
+    """Tables of about so many rows; of all, where no number is given."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            size += batch.num_rows
+        if rows is not None and size >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def answer_stretches(
+    spec: Rolling,
+    batches: Iterable[pa.RecordBatch],
+    reaches: list[Reach],
+    begins: dict[int, dict[str, int]],
+    middles: dict[int, dict[str, tuple[bytes, int]]],
+    names: list[str],
+    kinds: dict[str, pa.DataType],
+) -> Iterator[pa.RecordBatch]:
+    """The own rows of the stretch that is in this partition, with their answers."""
+    aggregates = {name: aggregate for name, aggregate, _ in spec.outputs}
+    for table in _gathered(batches, None):
+        segments = _numbers(table, "__windrow_segment")
+        for segment in np.unique(segments).tolist():
+            here = table
+            if segments[0] != segment or (segments != segment).any():
+                here = table.filter(array_of(segments == segment))
+            known = {
+                name: Middle(aggregates[name].from_bytes(data), rows)
+                for name, (data, rows) in middles.get(segment, {}).items()
+            }
+            places = None
+            if "__windrow_place" in here.column_names:
+                places = _numbers(here, "__windrow_place")
+            roles = _numbers(here, "__windrow_roles")
+            answers, own = stretch_answers(
+                spec, here.select(names), roles, places, reaches, begins[segment], known
+            )
+            out = here.select(names)
+            if len(own) < out.num_rows:
+                out = out.filter(array_of(_mask(own, out.num_rows)))
+            for name, array in answers.items():
+                out = out.append_column(name, array)
+            yield from fitted(out, kinds).to_batches(max_chunksize=_GIVEN_OUT)
+
+
+def _mask(rows: Array, size: int) -> Array:
+    mask: Array = np.zeros(size, np.bool_)
+    mask[rows] = True
+    return mask
