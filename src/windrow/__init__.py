@@ -28,8 +28,8 @@ from windrow.version import __version__
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing":  # loaded when used: it is for tests
-        return importlib.import_module("windrow.testing")
+    if name in ("testing", "spark"):  # loaded when used
+        return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
 

@@ -30,11 +30,12 @@ class Rolling:
     ``key``: columns whose values each have windows of their own. ``time``: the column that orders
     rows and that time windows are about; without it, rows are in the order they come. ``tie``:
     columns that order rows of equal time; ``tie="any"`` accepts any order among them, which Spark
-    must be told (a column of that name is ``tie=["any"]``). ``windows``: a list, or a dict of names. ``every``: ticks
-    instead of rows: one answer per key and multiple of ``every`` (from ``origin``, the epoch by
-    default), while the longest window is not empty. ``min_rows``: fewer rows with all inputs
-    present give null. ``nan``, ``overflow``: see the aggregates. ``unit``: what float times count.
-    ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of ``explain()``'s names.
+    must be told (a column of that name is ``tie=["any"]``). ``windows``: a list, or a dict of
+    names. ``every``: ticks instead of rows: one answer per key and multiple of ``every`` (from
+    ``origin``, the epoch by default), while the longest window is not empty. ``min_rows``: fewer
+    rows with all inputs present give null. ``nan``, ``overflow``: see the aggregates. ``unit``:
+    what float times count. ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of
+    ``explain()``'s names.
     ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
     """
 
@@ -111,6 +112,34 @@ class Rolling:
             raise BadSpecification(f"{', '.join(options)}: options for Spark tables only")
         return apply(self, table)
 
+    def as_of(
+        self, events: Any, labels: Any, *, on: Any = None, strict: bool = True, **options: Any
+    ) -> Any:
+        """The labels, each with the answers over the events before its time: nothing of the future.
+
+        >>> import windrow as wr, pyarrow as pa
+        >>> events = pa.table({"user": [1, 1, 2], "at": [10, 20, 15], "amount": [5.0, 7.0, 1.0]})
+        >>> labels = pa.table({"user": [1, 2], "asked": [20, 30], "fraud": [False, True]})
+        >>> features = wr.Rolling(
+        ...     key="user", time="at", windows=[wr.time(15)], aggregates=[wr.Sum("amount")]
+        ... )
+        >>> features.as_of(events, labels, on="asked")["amount_sum_15"].to_pylist()
+        [5.0, None]
+
+        ``on``: the labels' time column, or a dict from the events' key and time columns to the
+        labels' names for them. ``strict=False`` takes events up to and at the label's time. A
+        window means what it means for a row: ``time("1h")`` is (t − 1h, t], without t if strict.
+        """
+        if is_spark(events) or is_spark(labels):
+            from windrow.spark import as_of
+
+            if not (is_spark(events) and is_spark(labels)):
+                raise BadSpecification("as_of(): events and labels must both be Spark tables")
+            return as_of.apply(self, events, labels, on, strict, **options)
+        from windrow.columns.frames import as_of_frames
+
+        return as_of_frames(self, events, labels, on, strict)
+
     def stream(self) -> Any:
         """An object to be fed a table batch by batch; see ``windrow.columns.batches.Batches``."""
         from windrow.columns.batches import Batches
@@ -160,7 +189,7 @@ class Rolling:
 
 
 def is_spark(table: Any) -> bool:
-    """Whether it is a Spark DataFrame, classic or through Spark Connect, without importing Spark."""
+    """Whether it is a Spark DataFrame, classic or through Connect, without importing Spark."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
         for kind in type(table).__mro__

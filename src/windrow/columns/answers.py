@@ -28,7 +28,7 @@ from windrow.columns import own
 from windrow.columns.builtin import kernels
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
-from windrow.columns.moments import float_moments
+from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.prepare import Column, Prepared, array_of, has_nan
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.sums import float_sums
@@ -292,6 +292,8 @@ def _moments(task: Task) -> pa.Array:
         return _interpreted(task)
     if not column.is_float and _largest(column.values) > _LARGEST_EXACT:
         return _interpreted(task)
+    if task.middle is not None:
+        return _moments_with_middle(task, aggregate)
     out = float_moments(
         task.floats(),
         column.valid,
@@ -300,6 +302,22 @@ def _moments(task: Task) -> pa.Array:
         aggregate.ddof,
         isinstance(aggregate, StdDev),
     )
+    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+def _moments_with_middle(task: Task, aggregate: Variance) -> pa.Array:
+    assert task.middle is not None
+    column = input_columns(aggregate, task.table)[0]
+    x = column.filled(0).astype(np.float64)
+    lo, hi = task.ranges.bounds()
+    present = task.present()
+    out = segment_moments(
+        x, column.valid, lo, hi - 1, task.place, present, task.middle.partial, aggregate.ddof
+    )
+    if out is None:
+        return _interpreted(task)
+    if isinstance(aggregate, StdDev):
+        out = np.sqrt(out)
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
 
 
@@ -502,6 +520,7 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
 }
 
 
+NEED_NO_STAND_INS = (Count, Variance, StdDev)
 FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
 """Compiled only for ranges that never move back."""
 
@@ -521,9 +540,9 @@ def answer(
     task = Task(aggregate, table, ranges, least, middle, place)
     if ranges.recalc or (not ranges.monotone and type(aggregate) in FORWARD_ONLY):
         return _interpreted(task)
-    if task.middle is not None and task.stand_ins is None and type(aggregate) in BY_CLASS:
-        if type(aggregate) is not Count:
-            return _interpreted(task)
+    without = task.middle is not None and task.stand_ins is None
+    if without and type(aggregate) in BY_CLASS and type(aggregate) not in NEED_NO_STAND_INS:
+        return _interpreted(task)
     if ranges.forced and type(aggregate) in BY_CLASS and type(aggregate) not in (Min, Max):
         raise BadSpecification(
             f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "

@@ -7,7 +7,7 @@ a row is looked at twice at most, however long its windows are.
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +127,18 @@ class Carry:
         return out.filter(array_of(keep))
 
 
-def gathered(batches: Iterable[pa.RecordBatch], carry: Carry) -> Iterator[pa.Table]:
+class Carrier(Protocol):
+    """What takes sorted rows, keeps some, and gives back what is certain."""
+
+    @property
+    def rows_kept(self) -> int:
+        """How many rows are kept."""
+
+    def push(self, batch: pa.Table, last: bool = False) -> pa.Table:
+        """Take one row or more."""
+
+
+def gathered(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.Table]:
     """Tables of several batches each: as many rows as the carry keeps, or enough to be worth it."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -144,7 +155,7 @@ def gathered(batches: Iterable[pa.RecordBatch], carry: Carry) -> Iterator[pa.Tab
         yield pa.Table.from_batches(waiting)
 
 
-def run_sorted(batches: Iterable[pa.RecordBatch], carry: Carry) -> Iterator[pa.Table]:
+def run_sorted(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.Table]:
     """Every row of a sorted partition with its answers."""
     waiting: pa.Table | None = None
     for table in gathered(batches, carry):
@@ -153,4 +164,3 @@ def run_sorted(batches: Iterable[pa.RecordBatch], carry: Carry) -> Iterator[pa.T
         waiting = table
     if waiting is not None:
         yield carry.push(waiting, last=True)
-

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns import engine
+from windrow.columns import as_of, engine
 from windrow.columns.prepare import array_of, numbers_of, valid_of
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
@@ -37,7 +37,43 @@ def apply(spec: Rolling, table: Any) -> Any:
         return made if spec.every is not None else table.hstack(made)
     if isinstance(table, Mapping):
         return _arrays(spec, table)
-    raise BadSpecification(
+    raise _unknown(table)
+
+
+def as_of_frames(spec: Rolling, events: Any, labels: Any, on: Any, strict: bool) -> Any:
+    """See ``Rolling.as_of``; the answer is of the labels' type."""
+    answers = as_of.run(spec, as_arrow(spec, events), whole_as_arrow(labels), on, strict)
+    if _is(labels, "pandas", "DataFrame"):
+        return labels.assign(
+            **{n: a.to_pandas().set_axis(labels.index) for n, a in answers.items()}
+        )
+    if _is(labels, "polars", "DataFrame"):
+        return labels.hstack(sys.modules["polars"].from_arrow(pa.table(answers)))
+    if isinstance(labels, Mapping):
+        return {**labels, **{name: _numpy(array) for name, array in answers.items()}}
+    table = whole_as_arrow(labels)
+    for name, array in answers.items():
+        table = table.append_column(name, array)
+    return table
+
+
+def whole_as_arrow(table: Any) -> pa.Table:
+    """All columns of a table, as Arrow."""
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
+    if _is(table, "pandas", "DataFrame"):
+        return pa.table({n: pa.array(table[n], from_pandas=True) for n in table.columns})
+    if _is(table, "polars", "DataFrame"):
+        return table.to_arrow()
+    if isinstance(table, Mapping):
+        return pa.table({name: _array(name, x) for name, x in table.items()})
+    raise _unknown(table)
+
+
+def _unknown(table: Any) -> BadSpecification:
+    return BadSpecification(
         f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
         "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
     )

@@ -67,7 +67,7 @@ def _pick(x, valid, offsets, how, out):  # type: ignore[no-untyped-def]
                 continue
             if best < 0 or how == 3:
                 best = i
-            elif how == 0 or how == 4:
+            elif how in (0, 4):
                 nan = x[best] != x[best]
                 if not nan and (x[i] > x[best] or x[i] != x[i]):
                     best = i
@@ -96,18 +96,17 @@ def fold(
     elif kind in _PICKS:
         partials = _picked(kind, columns, valid, offsets)
     elif kind in (Sum, Mean):
-        partials = [_sum_partial(kind, *p) for p in zip(rows, _totals(columns[0], valid, offsets))]
+        totals = _totals(columns[0], valid, offsets)
+        partials = totals if kind is Sum else _counted(rows, totals)
     elif kind is GeometricMean:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = Column("", np.log(columns[0].filled(1).astype(np.float64)), None, pa.float64())
-        partials = [(int(n), t) for n, t in zip(rows, _totals(logs, valid, offsets))]
+        partials = _counted(rows, _totals(logs, valid, offsets))
     elif kind in (Variance, StdDev):
         partials = _power_sums(columns[0], valid, offsets, rows)
     else:
         partials = _own(aggregate, columns, valid if masks else None, offsets)
-    return [
-        NOTHING if not n else Middle(p, int(n)) for n, p in zip(rows, partials, strict=True)
-    ]
+    return [NOTHING if not n else Middle(p, int(n)) for n, p in zip(rows, partials, strict=True)]
 
 
 def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
@@ -175,12 +174,14 @@ def _units(words: list[int]) -> int:
 
 def _total(words: list[int], floats: int) -> int:
     nans, plus, minus = words[WORDS:]
-    marks = floats + sum(n << (1 + k) * exact.COUNTER_BITS for k, n in enumerate((nans, plus, minus)))
+    marks = floats + sum(
+        n << (1 + k) * exact.COUNTER_BITS for k, n in enumerate((nans, plus, minus))
+    )
     return (_units(words) >> 14 << exact.MARK_BITS) + marks
 
 
-def _sum_partial(kind: type, rows: Any, total: int) -> Any:
-    return total if kind is Sum else (int(rows), total)
+def _counted(rows: Array, totals: list[int]) -> list[Any]:
+    return list(zip(rows.tolist(), totals, strict=True))
 
 
 @njit(cache=True, nogil=True)
@@ -200,11 +201,10 @@ def _power_sums(column: Column, valid: Array, offsets: Array, rows: Array) -> li
     ]
     out = []
     for n, total, big, small in zip(rows, *sums, strict=True):
-        if not column.is_float:  # integers carry no marks
-            total -= total & exact.MARK_MASK
-        marks = total & exact.MARK_MASK
+        marks = total & exact.MARK_MASK if column.is_float else 0  # integers carry none
         squares = (big >> exact.MARK_BITS) + (small >> exact.MARK_BITS)
-        out.append((int(n), total, (squares << 1074 + exact.MARK_BITS) + marks))
+        plain = total >> exact.MARK_BITS << exact.MARK_BITS
+        out.append((int(n), plain + marks, (squares << 1074 + exact.MARK_BITS) + marks))
     return out
 
 
@@ -244,7 +244,9 @@ def _interpreted(aggregate: Aggregate, lists: list[list[Any]], offsets: Array) -
     return out
 
 
-def stand_ins(aggregate: Aggregate, middle: Middle, columns: list[Column]) -> list[list[Any]] | None:
+def stand_ins(
+    aggregate: Aggregate, middle: Middle, columns: list[Column]
+) -> list[list[Any]] | None:
     """Values for each input column that together have the middle's partial; None: there are none.
 
     Those of a geometric mean are logarithms.

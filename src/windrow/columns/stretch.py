@@ -106,7 +106,9 @@ def stretch_answers(
     tie = spec.tie if places is None else ()
     if places is not None:
         table = table.append_column("__windrow_place", array_of(places))
-    ready = Prepared(table, (), spec.time if places is None else "__windrow_place", tie, spec.unit, 1)
+    ready = Prepared(
+        table, (), spec.time if places is None else "__windrow_place", tie, spec.unit, 1
+    )
     order = np.arange(ready.size) if ready.order is None else ready.order
     axes: dict[str, Array] = {}
     if places is not None:

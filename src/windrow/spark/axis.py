@@ -36,7 +36,8 @@ def can_be_cut(schema: T.StructType, name: str) -> bool:
     """Whether a column can be cut into stretches."""
     kind = schema[name].dataType
     return isinstance(
-        kind, (*_INTEGERS, T.TimestampType, T.TimestampNTZType, T.DateType, T.FloatType, T.DoubleType)
+        kind,
+        (*_INTEGERS, T.TimestampType, T.TimestampNTZType, T.DateType, T.FloatType, T.DoubleType),
     )
 
 

@@ -1,4 +1,4 @@
-"""The keyed path: rows shuffled by key and sorted by Spark, crossed once, answered in the worker."""
+"""The keyed path: rows shuffled and sorted by Spark, crossed once, answered in the worker."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -65,7 +65,9 @@ def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None)
         window = spec.windows[label]
         assert isinstance(window, Rows)
         start, end = -window.ending - window.n + 1, window.after - window.ending
-        columns[name] = _expression(aggregate, schema, within.rowsBetween(start, end), spec.min_rows)
+        columns[name] = _expression(
+            aggregate, schema, within.rowsBetween(start, end), spec.min_rows
+        )
     return df.withColumns(columns)
 
 
@@ -80,7 +82,7 @@ def _expression(aggregate: Aggregate, schema: T.StructType, frame: Any, least: i
     counted = F.count(column).over(frame)
     if type(aggregate) is Count:
         return F.when(counted >= least, counted) if least else counted
-    function = {Min: F.min, Max: F.max, Sum: F.sum}[type(aggregate)]  # type: ignore[index]
+    function = {Min: F.min, Max: F.max, Sum: F.sum}[type(aggregate)]
     found = function(column).over(frame)
     if isinstance(kind, T.FloatType | T.DoubleType):
         found = found + F.lit(0.0).cast(kind)  # -0.0 comes out as 0.0

@@ -38,7 +38,9 @@ def checked(spec: Rolling, schema: StructType) -> None:
                 "rename one"
             )
         if name.startswith(RESERVED):
-            raise BadSpecification(f"column {name!r}: names that begin with {RESERVED} are windrow's")
+            raise BadSpecification(
+                f"column {name!r}: names that begin with {RESERVED} are windrow's"
+            )
     spec.check_columns(names)
     for name, aggregate, _ in spec.outputs:
         if name.lower() in folded and spec.every is None:

@@ -7,6 +7,7 @@ copied once per lookback at most, however long the lookback is.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +75,7 @@ class Layout:
         return any(
             end + reach.start < start + reach.near
             for line in self.lines
-            for start, end in zip(line.borders(reach.axis), line.borders(reach.axis)[1:])
+            for start, end in pairwise(line.borders(reach.axis))
         )
 
 

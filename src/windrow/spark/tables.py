@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType, _parse_datatype_string
+from pyspark.sql.types import StructType
 
 from windrow.columns.own import keep_texts
 from windrow.errors import BadSpecification, Refused
@@ -81,6 +81,11 @@ def _refuse(spec: Rolling) -> None:
     for aggregate in spec.aggregates:
         for window in spec.windows.values():
             require("Spark tables", aggregate.kind, window.kind)
+    refuse_without_tie(spec)
+
+
+def refuse_without_tie(spec: Rolling) -> None:
+    """Where the order of rows matters, it must be said what it is."""
     if spec.tie or spec.any_tie:
         return
     way_out = (
@@ -101,7 +106,7 @@ def _refuse(spec: Rolling) -> None:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The table with its answers: lazy, but for borders and counts where those are needed."""
     options = Options(**given)
-    spec, schema = _ready(spec, df, options)
+    spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options)
     if chosen.path == "native":
@@ -118,7 +123,7 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     return _keyed(df, spec, schema, out, options)
 
 
-def _ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType]:
+def ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType]:
     """A copy that can travel, and the table's columns."""
     schema = options.schema
     if schema is None:
@@ -128,7 +133,7 @@ def _ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructTyp
                     require("Spark streams", aggregate.kind, window.kind)
         schema = df.schema
     elif isinstance(schema, str):
-        schema = _parse_datatype_string(schema)
+        schema = StructType.fromDDL(schema)
     if not isinstance(schema, StructType):
         raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
     spec = copy.copy(spec)
@@ -140,10 +145,10 @@ def _ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructTyp
 
 def _keyed(df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options) -> Any:
     placed = place(df, spec, schema, options.partitions)
-    return placed.mapInArrow(keyed_worker(spec, _kinds(spec, out)), out)
+    return placed.mapInArrow(keyed_worker(spec, kinds_of(spec, out)), out)
 
 
-def _kinds(spec: Rolling, out: StructType) -> dict[str, Any]:
+def kinds_of(spec: Rolling, out: StructType) -> dict[str, Any]:
     """The Arrow types of the answers."""
     names = [name for name, _, _ in spec.outputs]
     arrow = to_arrow_schema(StructType([out[name] for name in names]), timezone="UTC")
@@ -198,7 +203,7 @@ def _stretched(
     found = stretches.middles(ready, spec, layout)
     routed = stretches.routed(ready, spec, schema, layout)
     placed = routed.repartitionById(layout.stretches, F.col(stretches.SEGMENT))
-    kinds = _kinds(spec, out)
+    kinds = kinds_of(spec, out)
     worker = stretches.stretch_worker(spec, layout, found, schema.names, kinds)
     return placed.mapInArrow(worker, out)
 
@@ -206,7 +211,7 @@ def _stretched(
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """Which path, how many partitions, how many copies of a row; counts rows where it must."""
     options = Options(**given)
-    spec, schema = _ready(spec, df, options)
+    spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options)
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key"
@@ -226,7 +231,9 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     if chosen.path == "stretches" or hot:
         part = df if hot is None else df.where(stretches.is_hot(spec, hot))
         lines += _explained(part, spec, schema, hot, options)
-    lines += [f"answer {f.name}: {f.dataType.simpleString()}" for f in out.fields if _new(f, schema)]
+    lines += [
+        f"answer {f.name}: {f.dataType.simpleString()}" for f in out.fields if _new(f, schema)
+    ]
     return "\n".join(lines)
 
 
@@ -254,6 +261,7 @@ def _explained(
     total = sum(line.rows for line in layout.lines)
     lines.append(f"copies of a row: {copies / total:.2f} on average")
     spanning = [r.label for n, r in enumerate(layout.reaches) if layout.needs_middles(n)]
-    lines.append(f"middles for: {', '.join(spanning) or 'no window, all are shorter than a stretch'}")
+    lines.append(
+        f"middles for: {', '.join(spanning) or 'no window, all are shorter than a stretch'}"
+    )
     return lines
-

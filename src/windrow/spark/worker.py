@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow import columns
+from windrow.aggregates import Max, Sum, exact
+from windrow.columns.as_of import AsOf
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.middles import Middle
 from windrow.columns.prepare import array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
-from windrow.columns.stretch import Reach, fold_runs, stretch_answers
+from windrow.columns.stretch import OWN, Reach, fold_runs, stretch_answers
 from windrow.rolling import Rolling
+from windrow.slides import time
 
 _GATHERED = 1 << 20
 _GIVEN_OUT = 1 << 16
@@ -140,3 +144,31 @@ def _mask(rows: Array, size: int) -> Array:
     mask: Array = np.zeros(size, np.bool_)
     mask[rows] = True
     return mask
+
+
+def warm_up() -> None:
+    """Load every kernel once, on a few rows."""
+    columns.warm_up()
+    table = pa.table({"k": [0, 0, 1], "t": [1, 2, 3], "x": [1.0, 2.0, 4.0]})
+    spec = Rolling(key="k", time="t", windows=[time(2)], aggregates=[Sum("x"), Max("x")])
+    for _ in run_sorted(table.to_batches(), Carry(spec)):
+        pass
+    reach = Reach("2", "time", -1, 1)
+    middles = {"x_max_2": Middle(5.0, 1), "x_sum_2": Middle(exact.of_float(5.0), 1)}
+    roles = np.full(3, (1 << OWN) + 1)
+    stretch_answers(spec, table, roles, None, [reach], {"time": 1}, middles)
+    fold_runs(spec, table, np.zeros(3, np.int64), 1, "2", False)
+
+
+def answer_labels(
+    spec: Rolling, batches: Iterable[pa.RecordBatch], strict: bool, kinds: dict[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
+    """The labels of a partition of events and labels, with their answers."""
+    names = [name for name, _, _ in spec.outputs]
+    for table in run_sorted(batches, AsOf(spec, strict)):
+        label = table["__windrow_label"].combine_chunks()
+        fields = pa.Table.from_batches([pa.RecordBatch.from_struct_array(label)])
+        for name in names:
+            fields = fields.append_column(name, table[name])
+        if fields.num_rows:
+            yield from fitted(fields, kinds).to_batches(max_chunksize=_GIVEN_OUT)

@@ -1,0 +1,218 @@
+"""Point-in-time features: for every label, the events that were known at its time.
+
+Events and labels become one table, sorted by key and time; a label's range holds only events, and
+events are never copied.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.columns import bounds as find
+from windrow.columns import engine
+from windrow.columns.answers import answer
+from windrow.columns.prepare import Prepared, array_of, numbers_of, plain_column
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.stretch import Part
+from windrow.errors import BadSpecification, Refused
+from windrow.rolling import Rolling
+from windrow.slides import Bounds, Rows
+
+IS_LABEL = "__windrow_is_label"
+
+
+def label_names(spec: Rolling, on: Any) -> dict[str, str]:
+    """What the key and time columns are called among the labels."""
+    if spec.time is None:
+        raise BadSpecification("as_of() is about time: say which column, time=...")
+    names = {name: name for name in (*spec.key, spec.time)}
+    if isinstance(on, str):
+        names[spec.time] = on
+    elif isinstance(on, Mapping):
+        for ours, theirs in on.items():
+            if ours not in names:
+                raise BadSpecification(
+                    f"on=: {ours!r} is neither the key nor the time of the events; those are "
+                    f"{', '.join(map(repr, names))}"
+                )
+            names[ours] = theirs
+    elif on is not None:
+        raise BadSpecification(
+            "on= is the label's time column, or a dict from the events' key and time columns to "
+            f"the labels', not {on!r}"
+        )
+    return names
+
+
+def refuse(spec: Rolling) -> None:
+    """Windows that have no meaning for a label, or that would look into its future."""
+    if spec.every is not None:
+        raise Refused("as_of() answers labels, not ticks: leave every= out")
+    for label, window in spec.windows.items():
+        if isinstance(window, Bounds):
+            raise Refused(f"as_of(): window {label!r} takes its bounds from the events' own rows")
+        if window.after:
+            raise Refused(f"as_of(): window {label!r} looks into the label's future (after=)")
+
+
+def check_labels(spec: Rolling, names: Mapping[str, str], columns: list[str]) -> None:
+    """Raise unless the labels have key and time, and no answer hides one of their columns."""
+    for ours, theirs in names.items():
+        if theirs not in columns:
+            raise BadSpecification(
+                f"the labels have no column {theirs!r} (for the events' {ours!r}); they have "
+                f"{', '.join(map(repr, columns))}. Say on={{{ours!r}: ...}}"
+            )
+    for name, aggregate, _ in spec.outputs:
+        if name in columns:
+            raise BadSpecification(
+                f"the labels have a column {name!r} already, which {aggregate!r} would hide: "
+                "rename it with .alias(...)"
+            )
+
+
+@njit(cache=True, nogil=True)
+def _rows_before(offsets, time, query_offsets, queries, n, ending, strict, lo, hi):  # type: ignore[no-untyped-def]
+    """The last ``n`` events before a query's time (or up to it), ``ending`` of them left out."""
+    for run in range(len(offsets) - 1):
+        start, end = offsets[run], offsets[run + 1]
+        high = start
+        for i in range(query_offsets[run], query_offsets[run + 1]):
+            while high < end and (
+                time[high] < queries[i] or (not strict and time[high] == queries[i])
+            ):
+                high += 1
+            hi[i] = max(high - ending, start)
+            lo[i] = max(high - ending - n, start)
+
+
+def answers(spec: Rolling, ready: Prepared, is_label: Array, strict: bool) -> dict[str, pa.Array]:
+    """The answers at the time of every row, over events alone, in sorted order."""
+    assert ready.time is not None
+    events = np.flatnonzero(~is_label)
+    part = Part(ready, events)
+    before = np.zeros(ready.size + 1, np.int64)
+    np.cumsum(~is_label, out=before[1:])
+    offsets = before[ready.offsets]
+    out: dict[str, pa.Array] = {}
+    for label, window in spec.windows.items():
+        lo, hi = np.empty(ready.size, np.int32), np.empty(ready.size, np.int32)
+        if isinstance(window, Rows):
+            n, ending = (min(x, ready.size) for x in (window.n, window.ending))
+            _rows_before(offsets, part.time, ready.offsets, ready.time, n, ending, strict, lo, hi)
+        else:
+            length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
+            with_end = window.includes_end and not (strict and not ending)  # type: ignore[union-attr]
+            with_start = window.includes_start  # type: ignore[union-attr]
+            find.tick_bounds(
+                offsets,
+                part.time,
+                ready.offsets,
+                ready.time,
+                length,
+                ending,
+                with_start,
+                with_end,
+                lo,
+                hi,
+            )
+        ranges = Ranges(lo, hi, ready.size)
+        for name, aggregate, found in spec.outputs:
+            if found == label:
+                out[name] = answer(aggregate, part, ranges, spec.min_rows)
+    return out
+
+
+def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Table:
+    """Events and labels in one table, the labels without inputs."""
+    names = label_names(spec, on)
+    spec.check_columns([n for n in events.column_names if n not in _answer_names(spec)])
+    check_labels(spec, names, labels.column_names)
+    used = dict.fromkeys([*names, *spec.tie, *(c for a in spec.aggregates for c in a.columns)])
+    size = labels.num_rows
+    columns: dict[str, Any] = {}
+    for name in used:
+        array = plain_column(events[name])
+        if name in names:
+            other = plain_column(labels[names[name]])
+            if other.type != array.type:
+                try:
+                    other = other.cast(array.type)
+                except pa.ArrowInvalid as error:
+                    raise BadSpecification(
+                        f"the labels' {names[name]!r} has type {other.type}, the events' {name!r} "
+                        f"has {array.type}: {error}"
+                    ) from error
+        else:
+            other = pa.nulls(size, array.type)
+        columns[name] = pa.concat_arrays([array, other])
+    flags = np.arange(events.num_rows + size) >= events.num_rows
+    return pa.table(columns | {IS_LABEL: array_of(flags)})
+
+
+def _answer_names(spec: Rolling) -> set[str]:
+    return {name for name, _, _ in spec.outputs}
+
+
+def run(
+    spec: Rolling, events: pa.Table, labels: pa.Table, on: Any, strict: bool
+) -> dict[str, pa.Array]:
+    """Every answer column, in the order of the labels."""
+    refuse(spec)
+    table = joined(spec, events, labels, on)
+    ready = engine.prepare(spec, table)
+    flags = numbers_of(plain_column(table[IS_LABEL]))
+    in_order = flags if ready.order is None else flags[ready.order]
+    found = answers(spec, ready, in_order, strict)
+    return {name: ready.back(array).slice(events.num_rows) for name, array in found.items()}
+
+
+class AsOf:
+    """The carry for sorted partitions: by key, time, labels after events of their time, tie.
+
+    ``push`` gives back the labels; kept are the events that a later label can reach.
+    """
+
+    def __init__(self, spec: Rolling, strict: bool) -> None:
+        self.spec = copy.copy(spec)
+        self.spec.tie = ()
+        self.spec.threads = 1
+        self._strict = strict
+        self._kept: pa.Table | None = None
+
+    @property
+    def rows_kept(self) -> int:
+        """How many events are kept for labels to come."""
+        return 0 if self._kept is None else int(self._kept.num_rows)
+
+    def push(self, batch: pa.Table, last: bool = False) -> pa.Table:
+        """Take one row or more; return the labels among them with their answers."""
+        table = batch if self._kept is None else pa.concat_tables([self._kept, batch])
+        ready = engine.prepare(self.spec, table)
+        flags = numbers_of(plain_column(table[IS_LABEL]))
+        found = answers(self.spec, ready, flags, self._strict)
+        wanted = array_of(flags)
+        out = table.filter(wanted)
+        for name, array in found.items():
+            out = out.append_column(name, array.filter(wanted))
+        self._kept = None if last else self._live(table, ready, flags)
+        return out
+
+    def _live(self, table: pa.Table, ready: Prepared, flags: Array) -> pa.Table:
+        assert ready.time is not None
+        start = int(ready.offsets[-2])
+        time = ready.time[start:]
+        events = np.flatnonzero(~flags[start:])
+        first = len(events)
+        for label, window in self.spec.windows.items():
+            if isinstance(window, Rows):
+                first = min(first, max(0, len(events) - window.ending - window.n))
+                continue
+            length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
+            oldest = time[-1] - ending - length
+            first = min(first, int(np.searchsorted(time[events], oldest)))
+        return table.take(array_of(start + events[first:]))

@@ -1,0 +1,79 @@
+"""Point-in-time features on Spark: events and labels in one shuffle, neither copied nor joined."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from windrow.columns.as_of import IS_LABEL, check_labels, label_names, refuse
+from windrow.errors import BadSpecification
+from windrow.rolling import Rolling
+from windrow.spark import tables
+from windrow.spark.keyed import key_expression, order, quoted
+from windrow.spark.schema import output_schema, used_columns
+
+LABEL = "__windrow_label"
+
+
+def apply(
+    spec: Rolling, events: Any, labels: Any, on: Any, strict: bool, partitions: int | None = None
+) -> Any:
+    """The labels with the answers at their time."""
+    refuse(spec)
+    tables.refuse_without_tie(spec)
+    options = tables.Options(partitions=partitions)
+    spec, schema = tables.ready(spec, events, options)
+    names = label_names(spec, on)
+    others = labels.schema
+    check_labels(spec, names, others.names)
+    answered = output_schema(spec, schema)
+    for ours, theirs in names.items():
+        if schema[ours].dataType != others[theirs].dataType:
+            raise BadSpecification(
+                f"the labels' {theirs!r} has type {others[theirs].dataType.simpleString()}, the "
+                f"events' {ours!r} has {schema[ours].dataType.simpleString()}: cast one of them"
+            )
+    used = used_columns(spec)
+    label = F.struct(*[F.col(quoted(name)) for name in others.names])
+    nothing = F.lit(None).cast(StructType(others.fields))
+    both = events.select(
+        *[F.col(quoted(name)) for name in used], nothing.alias(LABEL), F.lit(False).alias(IS_LABEL)
+    ).unionAll(
+        labels.select(
+            *[
+                F.col(quoted(names[name])).alias(name)
+                if name in names
+                else F.lit(None).cast(schema[name].dataType).alias(name)
+                for name in used
+            ],
+            label.alias(LABEL),
+            F.lit(True).alias(IS_LABEL),
+        )
+    )
+    keys = [key_expression(schema, name) for name in spec.key]
+    if not keys:
+        both = both.repartition(1)
+    elif partitions is None:
+        both = both.repartition(*keys)
+    else:
+        both = both.repartition(partitions, *keys)
+    time, *tie = order(spec)
+    both = both.sortWithinPartitions(*keys, time, F.col(IS_LABEL), *tie)
+    answers = [answered[name] for name, _, _ in spec.outputs]
+    out = StructType(
+        [*others.fields, *(StructField(f.name, f.dataType, f.nullable) for f in answers)]
+    )
+    return both.mapInArrow(as_of_worker(spec, strict, tables.kinds_of(spec, answered)), out)
+
+
+def as_of_worker(spec: Rolling, strict: bool, kinds: dict[str, pa.DataType]) -> Any:
+    """What runs in Python, once per partition."""
+
+    def windrow_as_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from windrow.spark.worker import answer_labels
+
+        yield from answer_labels(spec, batches, strict, kinds)
+
+    return windrow_as_of
