@@ -29,7 +29,10 @@ from windrow.columns.ranges import Array, Ranges
 from windrow.rolling import Rolling
 
 OWN = 62
-"""The bit of a row's roles that says it is one of the stretch's own; lower bits are windows."""
+"""The bit of a row's roles that says it is one of the stretch's own."""
+SEGMENT_BITS = 40
+"""From this bit on, roles hold the number of the stretch; the bits below are windows."""
+MOST_WINDOWS = SEGMENT_BITS
 
 
 @dataclass(frozen=True)

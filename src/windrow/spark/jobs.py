@@ -25,6 +25,15 @@ def described(session: Any, text: str) -> Iterator[None]:
         context.setLocalProperty("spark.job.description", before)
 
 
+def parallelism(session: Any) -> int:
+    """How many tasks run at once, where that can be known."""
+    context = _context(session)
+    return _USUAL if context is None else int(context.defaultParallelism)
+
+
+_USUAL = 4
+
+
 def _context(session: Any) -> Any:
     """The classic session's context; None through Spark Connect."""
     if type(session).__module__.startswith("pyspark.sql.connect"):

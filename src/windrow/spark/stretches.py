@@ -15,18 +15,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.columns.middles import NOTHING, Middle
-from windrow.columns.stretch import OWN, Reach
+from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach
 from windrow.errors import BadValue
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, bucket, clock
-from windrow.spark.jobs import described
+from windrow.spark.jobs import described, parallelism
 from windrow.spark.keyed import quoted
 from windrow.spark.schema import used_columns
 
 SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
 HOT, OWN_SEGMENT = "__windrow_hot", "__windrow_own"
 _QUANTILES = 256
+_SHARE, _SEED, _ENOUGH = 0.1, 7, 20_000
+_TINY = 50_000
 
 
 @dataclass
@@ -104,46 +106,34 @@ def lay_out(
     df: Any,
     spec: Rolling,
     schema: T.StructType,
-    hot: list[tuple[Any, ...]] | None,
+    hot: bool,
     rows_each: int,
     partitions: int | None,
 ) -> Layout:
     """Count, sample and cut: one job, and one more where windows count rows."""
     column = spec.time or spec.tie[0]
     on = axis(schema, column, spec.unit)
-    if hot is not None:
-        df = df.where(is_hot(spec, hot))
-    keys = [F.col(quoted(name)) for name in spec.key] if hot is not None else []
-    quantiles = [i / _QUANTILES for i in range(1, _QUANTILES)]
-    with described(df.sparkSession, "windrow: borders of the stretches"):
-        found = (
-            df.groupBy(*keys)
-            .agg(
-                F.count(F.lit(1)).alias("rows"),
-                F.count(F.col(quoted(column))).alias("present"),
-                F.min(on).alias("low"),
-                F.max(on).alias("high"),
-                F.percentile_approx(on, quantiles, 2000).alias("at"),
-            )
-            .collect()
-        )
-    total = sum(row["rows"] for row in found)
+    keys = spec.key if hot else ()
+    found = _sampled(df, keys, on, _SHARE)
+    if any(sample.sampled < min(sample.rows, _ENOUGH) for sample in found):
+        found = _sampled(df, keys, on, None)
+    total = sum(sample.rows for sample in found)
+    cores = parallelism(df.sparkSession)
     lines = []
-    for row in found:
-        if row["present"] < row["rows"]:
+    for sample in found:
+        if sample.present < sample.rows:
             raise BadValue(
-                f"time column {column!r} is missing in {row['rows'] - row['present']:,} of "
-                f"{row['rows']:,} rows: drop or fill these rows first"
+                f"time column {column!r} is missing in {sample.rows - sample.present:,} of "
+                f"{sample.rows:,} rows: drop or fill these rows first"
             )
-        if not row["rows"]:
+        if not sample.rows:
             continue
-        wanted = _how_many(row["rows"], rows_each)
+        wanted = _how_many(sample.rows, rows_each, cores)
         if partitions is not None:
-            wanted = max(1, round(partitions * row["rows"] / total))
-        cuts = {int(row["at"][_QUANTILES * i // wanted - 1]) for i in range(1, wanted)}
-        cuts = {row["low"], *(cut for cut in cuts if row["low"] < cut <= row["high"])}
-        key = tuple(row[name] for name in spec.key) if hot is not None else ()
-        lines.append(Line(key, row["rows"], [*sorted(cuts), row["high"] + 1]))
+            wanted = max(1, round(partitions * sample.rows / total))
+        cuts = {int(sample.at[_QUANTILES * i // wanted - 1]) for i in range(1, wanted)}
+        cuts = {sample.low, *(cut for cut in cuts if sample.low < cut <= sample.high)}
+        lines.append(Line(sample.key, sample.rows, [*sorted(cuts), sample.high + 1]))
     first = 0
     for line in lines:
         line.first = first
@@ -155,10 +145,43 @@ def lay_out(
     return layout
 
 
-def _how_many(rows: int, rows_each: int) -> int:
-    """At least a few stretches, so that all cores have work; not so many that they are tiny."""
-    few = min(8, rows // 100_000)
-    return min(_QUANTILES, max(1, few, -(-rows // rows_each)))
+@dataclass
+class Sample:
+    """What is known of a key's rows before they are cut."""
+
+    key: tuple[Any, ...]
+    rows: int
+    present: int
+    low: int
+    high: int
+    sampled: int
+    at: list[int]
+
+
+def _sampled(df: Any, keys: tuple[str, ...], on: Any, share: float | None) -> list[Sample]:
+    """Rows, first and last time, and quantiles from a share of the rows (None: from all)."""
+    quantiles = [i / _QUANTILES for i in range(1, _QUANTILES)]
+    some = on if share is None else F.when(F.rand(_SEED) < share, on)
+    names = [quoted(name) for name in keys]
+    rows = df.select(*names, on.alias("__windrow_on"), some.alias("__windrow_some"))
+    aggregates = [
+        F.count(F.lit(1)).alias("__windrow_rows"),
+        F.count("__windrow_on").alias("__windrow_present"),
+        F.min("__windrow_on").alias("__windrow_low"),
+        F.max("__windrow_on").alias("__windrow_high"),
+        F.count("__windrow_some").alias("__windrow_sampled"),
+        F.percentile_approx("__windrow_some", quantiles, 2000).alias("__windrow_at"),
+    ]
+    with described(df.sparkSession, "windrow: borders of the stretches"):
+        found = rows.groupBy(*names).agg(*aggregates).collect()
+    return [Sample(tuple(row[: len(keys)]), *row[len(keys) :]) for row in found]
+
+
+def _how_many(rows: int, rows_each: int, cores: int) -> int:
+    """Enough stretches for memory and for all cores, but none tiny: longer ones copy fewer rows."""
+    wanted = max(min(2 * cores, rows // _TINY), -(-rows // rows_each))
+    wanted = max(1, -(-wanted // cores) * cores if wanted > cores else wanted)
+    return min(_QUANTILES, wanted)
 
 
 def _count_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> None:
@@ -273,7 +296,8 @@ def routed(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
             value = F.when(own, value)
         columns.append(value.alias(column.name))
     extra = [F.col(PLACE)] if layout.by_place else []
-    return df.select(*columns, at, roles.cast("long").alias(ROLES), *extra)
+    packed = roles.cast("long") + at.cast("long") * F.lit(1 << SEGMENT_BITS)
+    return df.select(*columns, at, packed.alias(ROLES), *extra)
 
 
 def _segment(layout: Layout, within: Any) -> Any:

@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from windrow.columns.own import keep_texts
+from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Rows
@@ -20,7 +21,7 @@ from windrow.spark.native import is_faster, native, why_not_native
 from windrow.spark.schema import output_schema
 from windrow.support import require
 
-STRETCH_ROWS = 2_500_000
+STRETCH_ROWS = 5_000_000
 _MOST_HOT_KEYS = 32
 
 
@@ -69,6 +70,8 @@ def choose(spec: Rolling, schema: StructType, options: Options) -> Choice:
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
     if spec.every is not None:
         return "no key, and ticks: all rows go to one task"
+    if len(spec.windows) > MOST_WINDOWS:
+        return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):
         return "no key, and bounds from columns: all rows go to one task"
     column = spec.time or (spec.tie[0] if spec.tie else None)
@@ -192,7 +195,9 @@ def _stretched(
     hot: list[tuple[Any, ...]] | None,
     options: Options,
 ) -> Any:
-    layout = stretches.lay_out(df, spec, schema, hot, options.stretch_rows, options.partitions)
+    layout = stretches.lay_out(
+        df, spec, schema, bool(hot), options.stretch_rows, options.partitions
+    )
     if not layout.lines:
         one = copy.copy(spec)
         return _keyed(df, one, schema, out, options)
@@ -203,6 +208,7 @@ def _stretched(
     found = stretches.middles(ready, spec, layout)
     routed = stretches.routed(ready, spec, schema, layout)
     placed = routed.repartitionById(layout.stretches, F.col(stretches.SEGMENT))
+    placed = placed.drop(stretches.SEGMENT)
     kinds = kinds_of(spec, out)
     worker = stretches.stretch_worker(spec, layout, found, schema.names, kinds)
     return placed.mapInArrow(worker, out)
@@ -244,7 +250,9 @@ def _new(field: Any, schema: StructType) -> bool:
 def _explained(
     df: Any, spec: Rolling, schema: StructType, hot: list[tuple[Any, ...]] | None, options: Options
 ) -> list[str]:
-    layout = stretches.lay_out(df, spec, schema, hot, options.stretch_rows, options.partitions)
+    layout = stretches.lay_out(
+        df, spec, schema, bool(hot), options.stretch_rows, options.partitions
+    )
     lines = []
     for line in layout.lines:
         who = f"key {', '.join(map(repr, line.key))}" if line.key else "all rows"

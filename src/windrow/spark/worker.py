@@ -13,7 +13,7 @@ from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.middles import Middle
 from windrow.columns.prepare import array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
-from windrow.columns.stretch import OWN, Reach, fold_runs, stretch_answers
+from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, fold_runs, stretch_answers
 from windrow.rolling import Rolling
 from windrow.slides import time
 
@@ -116,7 +116,8 @@ def answer_stretches(
     """The own rows of the stretch that is in this partition, with their answers."""
     aggregates = {name: aggregate for name, aggregate, _ in spec.outputs}
     for table in _gathered(batches, None):
-        segments = _numbers(table, "__windrow_segment")
+        roles = _numbers(table, "__windrow_roles")
+        segments = (roles & ((1 << OWN) - 1)) >> SEGMENT_BITS
         for segment in np.unique(segments).tolist():
             here = table
             if segments[0] != segment or (segments != segment).any():
@@ -128,9 +129,9 @@ def answer_stretches(
             places = None
             if "__windrow_place" in here.column_names:
                 places = _numbers(here, "__windrow_place")
-            roles = _numbers(here, "__windrow_roles")
+            mine = _numbers(here, "__windrow_roles")
             answers, own = stretch_answers(
-                spec, here.select(names), roles, places, reaches, begins[segment], known
+                spec, here.select(names), mine, places, reaches, begins[segment], known
             )
             out = here.select(names)
             if len(own) < out.num_rows:
