@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow bench lint docs clean
+.PHONY: setup java demo test test-slow bench bench-spark lint docs clean
 
 setup: $(STAMP)
+
+java:  # Spark needs Java 17 or newer: found, installed where that can be done, or asked for
+	@sh tools/java.sh
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -15,13 +18,13 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup
-	$(BIN)/python examples/first_window.py
+demo: setup java
+	$(BIN)/python examples/flights_on_spark.py
 
-test: lint
+test: lint java
 	$(BIN)/python -m pytest -q -n 2
 
-test-slow: setup
+test-slow: setup java
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
 
 lint: setup
@@ -34,6 +37,9 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks.values
 	$(BIN)/python -m benchmarks.columns
+
+bench-spark: setup java
+	$(BIN)/python -m benchmarks.spark
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs

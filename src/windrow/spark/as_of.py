@@ -11,7 +11,7 @@ from windrow.columns.as_of import IS_LABEL, check_labels, label_names, refuse
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.spark import tables
-from windrow.spark.keyed import key_expression, order, quoted
+from windrow.spark.keyed import key_expression, named, order, quoted
 from windrow.spark.schema import output_schema, used_columns
 
 LABEL = "__windrow_label"
@@ -76,4 +76,4 @@ def as_of_worker(spec: Rolling, strict: bool, kinds: dict[str, pa.DataType]) -> 
 
         yield from answer_labels(spec, batches, strict, kinds)
 
-    return windrow_as_of
+    return named(windrow_as_of, spec)

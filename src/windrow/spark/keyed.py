@@ -51,4 +51,12 @@ def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType]) -> Worker:
 
         yield from answer_sorted(spec, batches, kinds)
 
-    return windrow_keyed
+    return named(windrow_keyed, spec)
+
+
+def named(worker: Worker, spec: Rolling) -> Worker:
+    """The worker under a name that says what it answers, as Spark's plans and pages show it."""
+    names = [name for name, _, _ in spec.outputs]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    worker.__name__ = f"{worker.__name__}: {', '.join(names[:3])}{more}"
+    return worker

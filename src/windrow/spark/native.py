@@ -13,8 +13,9 @@ from windrow.spark.keyed import key_expression, order, quoted
 
 _SUMMABLE = (T.ByteType, T.ShortType, T.IntegerType)
 _ORDERED = (*_SUMMABLE, T.LongType, T.FloatType, T.DoubleType, T.DateType, T.TimestampType)
-_FRAME_COST = 32
+_FRAME_COST = 20
 """Rows that Spark looks at, over all its frames, in the time that crossing to Python takes."""
+TREE = "spark.sql.window.segmentTree.enabled"
 
 
 def why_not_native(spec: Rolling, schema: T.StructType) -> str | None:
@@ -44,8 +45,13 @@ def _why_not(aggregate: Aggregate, schema: T.StructType) -> str | None:
     return None
 
 
-def is_faster(spec: Rolling) -> bool:
-    """Whether Spark is expected to be faster: it looks at every row of every frame again."""
+def is_faster(spec: Rolling, tree: bool) -> bool:
+    """Whether Spark is expected to be faster: it looks at every row of every frame again.
+
+    With its segment tree on, it pays for the tree even where frames are short.
+    """
+    if tree:
+        return False
     looked_at = sum(
         (window.n + window.after) * len(spec.aggregates)
         for window in spec.windows.values()

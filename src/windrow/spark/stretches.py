@@ -16,12 +16,12 @@ from pyspark.sql import types as T
 
 from windrow.columns.middles import NOTHING, Middle
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach
-from windrow.errors import BadValue
+from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, bucket, clock
 from windrow.spark.jobs import described, parallelism
-from windrow.spark.keyed import quoted
+from windrow.spark.keyed import named, quoted
 from windrow.spark.schema import used_columns
 
 SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
@@ -29,6 +29,7 @@ HOT, OWN_SEGMENT = "__windrow_hot", "__windrow_own"
 _QUANTILES = 256
 _SHARE, _SEED, _ENOUGH = 0.1, 7, 20_000
 _TINY = 50_000
+_LIMIT = 1 << 62
 
 
 @dataclass
@@ -139,6 +140,8 @@ def lay_out(
         line.first = first
         first += line.stretches
     span = max((line.times[-1] - line.times[0] for line in lines), default=1)
+    if any(max(map(abs, line.times)) + 3 * span >= _LIMIT for line in lines):
+        raise BadSpecification(f"column {column!r}: its times are too far from 0 for int64")
     layout = Layout(lines, reaches_of(spec, schema, span), column)
     if layout.by_place and lines:
         _count_places(df, spec, schema, layout)
@@ -390,4 +393,4 @@ def stretch_worker(
 
         yield from answer_stretches(spec, batches, reaches, begins, encoded, names, kinds)
 
-    return windrow_stretch
+    return named(windrow_stretch, spec)

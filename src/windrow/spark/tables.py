@@ -17,7 +17,7 @@ from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
 from windrow.spark.keyed import key_expression, keyed_worker, place
-from windrow.spark.native import is_faster, native, why_not_native
+from windrow.spark.native import TREE, is_faster, native, why_not_native
 from windrow.spark.schema import output_schema
 from windrow.support import require
 
@@ -49,7 +49,7 @@ class Choice:
     reason: str
 
 
-def choose(spec: Rolling, schema: StructType, options: Options) -> Choice:
+def choose(spec: Rolling, schema: StructType, options: Options, tree: bool) -> Choice:
     """Native, keyed, stretches, or one task; raises where none will do."""
     _refuse(spec)
     because = why_not_native(spec, schema)
@@ -57,7 +57,7 @@ def choose(spec: Rolling, schema: StructType, options: Options) -> Choice:
         if because is not None:
             raise Refused(f'engine="native": {because}; use "auto" or "kernel"')
         return Choice("native", "asked for")
-    if spec.engine == "auto" and because is None and is_faster(spec) and not options.hot_rows:
+    if spec.engine == "auto" and because is None and is_faster(spec, tree) and not options.hot_rows:
         return Choice("native", "few rows a window, and the same bits: Spark's operator is faster")
     if spec.key:
         return Choice("keyed", "rows are shuffled by key")
@@ -65,6 +65,13 @@ def choose(spec: Rolling, schema: StructType, options: Options) -> Choice:
     if reason is not None:
         return Choice("one task", reason)
     return Choice("stretches", "no key: time is cut into stretches")
+
+
+def has_tree(df: Any, options: Options) -> bool:
+    """Whether Spark's segment tree is on; not asked for while a pipeline is defined."""
+    if options.schema is not None:
+        return False
+    return str(df.sparkSession.conf.get(TREE, "false")).lower() == "true"
 
 
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
@@ -111,7 +118,7 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     options = Options(**given)
     spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
-    chosen = choose(spec, schema, options)
+    chosen = choose(spec, schema, options, has_tree(df, options))
     if chosen.path == "native":
         return native(df, spec, schema, options.partitions)
     if options.schema is not None and (chosen.path == "stretches" or options.hot_rows):
@@ -219,7 +226,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     options = Options(**given)
     spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
-    chosen = choose(spec, schema, options)
+    chosen = choose(spec, schema, options, has_tree(df, options))
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key"
     lines = [f"Spark table {by}: {chosen.path} ({chosen.reason})"]
     because = why_not_native(spec, schema)
