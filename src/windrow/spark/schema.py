@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,28 @@ from windrow.rolling import Rolling
 from windrow.slides import Bounds
 
 RESERVED = "__windrow_"
+
+
+_SQL_NAMES = {"bigint": "long", "int": "integer", "smallint": "short", "tinyint": "byte"}
+
+
+def written(text: str) -> StructType:
+    """A schema from its text, ``"user string, amount decimal(10,2)"``, without asking Spark.
+
+    ``StructType.fromDDL`` asks Spark, which pipelines forbid while a query is defined.
+    """
+    schema = StructType()
+    for part in re.split(r",(?![^(]*\))", text):
+        name, _, kind = part.strip().partition(" ")
+        kind = kind.strip().lower().replace(" ", "")
+        try:
+            schema = schema.add(name.strip("`"), _SQL_NAMES.get(kind, kind))
+        except Exception as error:
+            raise BadSpecification(
+                f"schema=: {part.strip()!r} is not a name and a plain type; for types within types "
+                "give a StructType"
+            ) from error
+    return schema
 
 
 def used_columns(spec: Rolling) -> list[str]:

@@ -18,7 +18,7 @@ from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
 from windrow.spark.keyed import key_expression, keyed_worker, place
 from windrow.spark.native import TREE, is_faster, native, why_not_native
-from windrow.spark.schema import output_schema
+from windrow.spark.schema import output_schema, written
 from windrow.support import require
 
 STRETCH_ROWS = 5_000_000
@@ -119,6 +119,8 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, has_tree(df, options))
+    if options.schema is not None:
+        df = df.to(schema)  # whose columns are then known without asking
     if chosen.path == "native":
         return native(df, spec, schema, options.partitions)
     if options.schema is not None and (chosen.path == "stretches" or options.hot_rows):
@@ -143,7 +145,7 @@ def ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType
                     require("Spark streams", aggregate.kind, window.kind)
         schema = df.schema
     elif isinstance(schema, str):
-        schema = StructType.fromDDL(schema)
+        schema = written(schema)
     if not isinstance(schema, StructType):
         raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
     spec = copy.copy(spec)
