@@ -22,10 +22,10 @@ demo: setup java
 	$(BIN)/python examples/flights_on_spark.py
 
 test: lint java
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 test-slow: setup java
-	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
+	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff format --check -q .

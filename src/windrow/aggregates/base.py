@@ -301,7 +301,8 @@ class Aggregate:
         """Who writes bytes: the description with the class's full name."""
         module = type(self).__module__.partition(".")[0]
         owner = module if module == "windrow" else type(self).__module__
-        return f"{owner}.{type(self).__qualname__} {self.description()}"
+        name = type(self).__qualname__.rpartition("<locals>.")[2]  # the same wherever it travels
+        return f"{owner}.{name} {self.description()}"
 
     def to_bytes(self, partial: Partial) -> bytes:
         """One partial as bytes: versioned, checksummed, no pickle."""

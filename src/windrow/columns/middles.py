@@ -148,8 +148,8 @@ def _picked(kind: type, columns: list[Column], valid: Array, offsets: Array) -> 
 
 def _values_at(column: Column, rows: Array) -> list[Any]:
     """Values as partials hold them; times, dates and the like as plain numbers."""
-    if not len(column.values):
-        return [0] * len(rows)
+    if not len(column.values) or (column.words is not None and not len(column.words)):
+        return [None] * len(rows)
     if column.words is not None:
         return column.words.take(array_of(column.values[rows])).to_pylist()  # type: ignore[no-any-return]
     return [canonical(x) for x in column.values[rows].tolist()]

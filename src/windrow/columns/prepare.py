@@ -231,8 +231,8 @@ def number_column(array: pa.Array, name: str) -> Column:
 
 
 def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
-    encoded = array.dictionary_encode()
     try:
+        encoded = array.dictionary_encode()
         places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     except pa.ArrowNotImplementedError:
         raise BadValue(
@@ -280,7 +280,7 @@ class Prepared:
                 return None, runs
         first: Array | None = None
         if tie:
-            keys = [number_column(plain_column(self.table[t]), t).values for t in tie][::-1]
+            keys = [key for name in tie for key in _tie_keys(self.table, name)][::-1]
             first = np.lexsort((*keys, time) if time is not None else tuple(keys))
         elif time is not None and not is_sorted(time, self.threads):
             first = np.argsort(time, kind="stable")
@@ -328,6 +328,12 @@ class Prepared:
     def original_row(self, sorted_row: int) -> int:
         """Where a sorted row came from."""
         return sorted_row if self.order is None else int(self.order[sorted_row])
+
+
+def _tie_keys(table: pa.Table, name: str) -> list[Array]:
+    """What orders by a tie column, the more important first: what is missing comes last."""
+    column = number_column(plain_column(table[name]), name)
+    return [column.values] if column.valid is None else [~column.valid, column.values]
 
 
 def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:

@@ -11,7 +11,7 @@ from windrow.columns.as_of import IS_LABEL, check_labels, label_names, refuse
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.spark import tables
-from windrow.spark.keyed import key_expression, named, order, quoted
+from windrow.spark.keyed import crossed, key_expression, named, order, quoted
 from windrow.spark.schema import output_schema, used_columns
 
 LABEL = "__windrow_label"
@@ -65,7 +65,8 @@ def apply(
     out = StructType(
         [*others.fields, *(StructField(f.name, f.dataType, f.nullable) for f in answers)]
     )
-    return both.mapInArrow(as_of_worker(spec, strict, tables.kinds_of(spec, answered)), out)
+    worker = as_of_worker(spec, strict, tables.kinds_of(spec, answered))
+    return crossed(both, worker, [*used, LABEL, IS_LABEL], out)
 
 
 def as_of_worker(spec: Rolling, strict: bool, kinds: dict[str, pa.DataType]) -> Any:

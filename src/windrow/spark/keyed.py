@@ -54,6 +54,18 @@ def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType]) -> Worker:
     return named(windrow_keyed, spec)
 
 
+def crossed(df: Any, worker: Worker, names: list[str], out: StructType | str) -> Any:
+    """The table through Python; PySpark cannot take columns there whose names have dots in them."""
+    if not any("." in name or "`" in name for name in names):
+        return df.mapInArrow(worker, out)
+
+    def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from worker(batch.rename_columns(names) for batch in batches)
+
+    renamed.__name__ = worker.__name__
+    return df.toDF(*[f"c{i}" for i in range(len(names))]).mapInArrow(renamed, out)
+
+
 def named(worker: Worker, spec: Rolling) -> Worker:
     """The worker under a name that says what it answers, as Spark's plans and pages show it."""
     names = [name for name, _, _ in spec.outputs]

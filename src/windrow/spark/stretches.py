@@ -21,7 +21,7 @@ from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, bucket, clock
 from windrow.spark.jobs import described, parallelism
-from windrow.spark.keyed import named, quoted
+from windrow.spark.keyed import crossed, named, quoted
 from windrow.spark.schema import used_columns
 
 SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
@@ -315,7 +315,6 @@ def middles(df: Any, spec: Rolling, layout: Layout) -> dict[int, dict[str, Middl
     numbers = [n for n in range(len(layout.reaches)) if layout.needs_middles(n)]
     if not numbers:
         return {}
-    outputs = {name: (i, aggregate) for i, (name, aggregate, _) in enumerate(spec.outputs)}
     ordered = any(
         not aggregate.commutative
         for _, aggregate, label in spec.outputs
@@ -325,22 +324,22 @@ def middles(df: Any, spec: Rolling, layout: Layout) -> dict[int, dict[str, Middl
     worth = F.lit(False)
     for n in numbers:
         worth = worth | (F.col(far(n)) - F.col(near(n)) >= 2)
-    ends = [F.col(name) for n in numbers for name in (far(n), near(n))]
-    wanted = [F.col(quoted(name)) for name in used_columns(spec) if name not in spec.key]
-    own = F.col(OWN_SEGMENT) if ordered else F.lit(0).alias(OWN_SEGMENT)
-    places = [F.col(PLACE)] if layout.by_place and ordered else []
-    rows = df.where(worth).select(*wanted, F.col(HOT), own, *ends, *places)
+    names = [name for name in used_columns(spec) if name not in spec.key]
+    names += [HOT, OWN_SEGMENT, *(name for n in numbers for name in (far(n), near(n)))]
+    names += [PLACE] if layout.by_place and ordered else []
+    rows = df.where(worth).select(*[F.col(quoted(name)) for name in names])
+    if not ordered:
+        rows = rows.withColumn(OWN_SEGMENT, F.lit(0))
     if ordered:
         rows = rows.repartitionById(layout.stretches, F.col(OWN_SEGMENT))
     schema = "hot int, own int, reach int, far int, near int, output int, rows long, partial binary"
     with described(df.sparkSession, "windrow: middles of the stretches"):
-        found = rows.mapInArrow(fold_worker(spec, layout, numbers, ordered), schema).collect()
+        worker = fold_worker(spec, layout, numbers, ordered)
+        found = crossed(rows, worker, names, schema).collect()
     found.sort(key=lambda r: (r["hot"], r["own"], r["far"], r["near"]))
     out: dict[int, dict[str, Middle]] = {}
-    names = [name for name, _, _ in spec.outputs]
     for row in found:
-        name = names[row["output"]]
-        aggregate = outputs[name][1]
+        name, aggregate, _ = spec.outputs[row["output"]]
         line = layout.lines[row["hot"]]
         piece = Middle(aggregate.from_bytes(bytes(row["partial"])), row["rows"])
         for within in range(max(0, row["near"] + 1), min(line.stretches, row["far"])):

@@ -1,7 +1,7 @@
 """Spark tables: which path a specification takes, and why."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ from windrow.slides import Bounds, Rows
 from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
-from windrow.spark.keyed import key_expression, keyed_worker, place
+from windrow.spark.keyed import crossed, key_expression, keyed_worker, place
 from windrow.spark.native import TREE, is_faster, native, why_not_native
 from windrow.spark.schema import output_schema, written
 from windrow.support import require
@@ -39,6 +39,15 @@ class Options:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise BadSpecification(f"{name}= is a number from 1 on, not {value!r}")
+
+
+def options_of(given: dict[str, Any]) -> Options:
+    """The options as given, each of them known."""
+    known = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in known:
+            raise BadSpecification(f"there is no option {name!r} for Spark: {', '.join(known)}")
+    return Options(**given)
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ def refuse_without_tie(spec: Rolling) -> None:
 
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The table with its answers: lazy, but for borders and counts where those are needed."""
-    options = Options(**given)
+    options = options_of(given)
     spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, has_tree(df, options))
@@ -157,7 +166,7 @@ def ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType
 
 def _keyed(df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options) -> Any:
     placed = place(df, spec, schema, options.partitions)
-    return placed.mapInArrow(keyed_worker(spec, kinds_of(spec, out)), out)
+    return crossed(placed, keyed_worker(spec, kinds_of(spec, out)), schema.names, out)
 
 
 def kinds_of(spec: Rolling, out: StructType) -> dict[str, Any]:
@@ -220,12 +229,13 @@ def _stretched(
     placed = placed.drop(stretches.SEGMENT)
     kinds = kinds_of(spec, out)
     worker = stretches.stretch_worker(spec, layout, found, schema.names, kinds)
-    return placed.mapInArrow(worker, out)
+    hidden = [stretches.ROLES, *([stretches.PLACE] if layout.by_place else [])]
+    return crossed(placed, worker, [*schema.names, *hidden], out)
 
 
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """Which path, how many partitions, how many copies of a row; counts rows where it must."""
-    options = Options(**given)
+    options = options_of(given)
     spec, schema = ready(spec, df, options)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, has_tree(df, options))

@@ -1,0 +1,342 @@
+"""Spark tables: windrow's kernels against Spark's own window operator, side by side in one run.
+
+    python -m benchmarks.spark                 # everything, about half an hour
+    python -m benchmarks.spark --only 1,5      # some of the parts
+    python -m benchmarks.spark --scale 0.05    # a twentieth of the rows, for a first look
+
+Every measurement has a Spark session of its own (two local cores unless said otherwise), with equal
+settings for both sides; times are the best of three, written to Spark's ``noop`` sink. Spark's
+operator is timed with its segment tree, and without it where that takes no more than a minute.
+Answers of both sides are compared on a slice before anything is timed. Only a run of everything at
+full size writes ``benchmarks/results/spark.md``.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import windrow as wr
+from benchmarks.spark_worker import FLAT_WIDTHS, GAP, LOOKBACKS, PLANNER_WIDTHS, Numbers, Setup
+
+RESULTS = Path(__file__).parent / "results"
+TABLES = {"eight": 2_000_000, "balanced": 4_000_000, "hot": 4_000_000, "line": 20_000_000}
+TABLES["many"] = 20_000_000
+HEADINGS = ("workload", "ours", "ns a row", "native, tree", "native, no tree", "measured", "needed")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the report; ``needed`` is empty where no bar is set."""
+
+    workload: str
+    ours: str
+    each: str
+    tree: str
+    plain: str
+    measured: str
+    needed: str = ""
+    good: bool = True
+
+    @property
+    def verdict(self) -> str:
+        if not self.needed:
+            return ""
+        return "met" if self.good else "MISSED"
+
+    @property
+    def cells(self) -> list[str]:
+        numbers = [self.ours, self.each, self.tree, self.plain, self.measured, self.needed]
+        return [self.workload, *numbers, self.verdict]
+
+
+class Report:
+    """Runs the measurements, and keeps what was found."""
+
+    def __init__(self, folder: str, scale: float) -> None:
+        self.folder, self.scale = folder, scale
+        self.lines: list[Line] = []
+
+    def measure(self, job: str, tables: list[str], **settings: bool | int) -> Numbers:
+        """The numbers of one job, from a process of its own."""
+        setup = Setup(job, self.folder, self.scale, **settings)  # type: ignore[arg-type]
+        for name in tables:
+            make_table(name, setup)
+        command = [sys.executable, "-m", "benchmarks.spark_worker", json.dumps(asdict(setup))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{job} failed:\n{done.stderr}")
+        numbers: Numbers = json.loads(done.stdout.splitlines()[-1])
+        return numbers
+
+    def rows(self, full: int) -> int:
+        return Setup("", self.folder, self.scale).rows(full)
+
+    def note(
+        self,
+        workload: str,
+        rows: int,
+        measured: str = "",
+        *,
+        ours: float | None = None,
+        tree: float | None = None,
+        plain: float | None = None,
+        needed: str = "",
+        good: bool = True,
+    ) -> None:
+        """One line, printed as soon as it is known."""
+        each = f"{ours / self.rows(rows) * 1e9:.0f}" if ours is not None and rows else ""
+        line = Line(
+            workload, seconds(ours), each, seconds(tree), seconds(plain), measured, needed, good
+        )
+        self.lines.append(line)
+        print(layout(line.cells), flush=True)
+
+    def faster(self, workload: str, rows: int, times: Numbers, peer: str, least: float) -> None:
+        """A bar: the peer takes at least so many times as long as ours."""
+        ratio = times[peer] / times["ours"]
+        self.note(
+            workload,
+            rows,
+            f"{ratio:.2f}×",
+            ours=times["ours"],
+            tree=times.get("tree"),
+            plain=times.get("plain"),
+            needed=f"≥ {least:g}×",
+            good=ratio >= least,
+        )
+
+    def at_most(
+        self,
+        workload: str,
+        value: float,
+        most: float,
+        unit: str = "×",
+        rows: int = 0,
+        ours: float | None = None,
+        tree: float | None = None,
+        plain: float | None = None,
+    ) -> None:
+        """A bar: the value is no larger than that."""
+        self.note(
+            workload,
+            rows,
+            f"{value:.2f}{unit}",
+            ours=ours,
+            tree=tree,
+            plain=plain,
+            needed=f"≤ {most:g}{unit}",
+            good=value <= most,
+        )
+
+    @property
+    def missed(self) -> list[str]:
+        return [line.workload for line in self.lines if not line.good]
+
+    def markdown(self) -> str:
+        rows = [[*HEADINGS, ""], ["---"] + ["---:"] * 6 + ["---"]]
+        rows += [line.cells for line in self.lines]
+        table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+        missed = ", ".join(self.missed) or "none"
+        return f"# Spark tables\n\n{machine()}\n\n{table}\n\nMissed: {missed}.\n"
+
+
+def seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} s"
+
+
+def layout(cells: list[str]) -> str:
+    widths = (9, 9, 13, 16, 9, 9, 7)
+    numbers = "".join(f"{cell:>{width}}" for cell, width in zip(cells[1:], widths, strict=True))
+    return f"{cells[0]:<68}{numbers}"
+
+
+def machine() -> str:
+    packages = ("pyspark", "pyarrow", "pandas", "numba", "numpy")
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB of memory, "
+        f"Python {platform.python_version()}, windrow {wr.__version__}, {versions}; "
+        "local[2], 8 shuffle partitions, 8 GB for the driver, best of three unless said otherwise."
+    )
+
+
+def make_table(name: str, setup: Setup) -> None:
+    """A table of keys, irregular times and positive values, once per run; rows in order of time."""
+    folder = Path(setup.folder) / name
+    if folder.exists():
+        return
+    folder.mkdir()
+    rows = setup.rows(TABLES[name])
+    generator = np.random.default_rng(11)
+    times = np.cumsum(1 + generator.exponential(GAP, rows).astype(np.int64))
+    values = np.abs(generator.standard_normal(rows)) * 100 + 1
+    keys = generator.integers(0, 8, rows)
+    if name == "hot":
+        keys = np.where(generator.random(rows) < 0.9, 0, generator.integers(1, 8, rows))
+    elif name == "many":
+        keys = generator.permutation(np.arange(rows) // 20)
+    table = pa.table({"k": pa.array(keys.astype(np.int32)), "t": times, "x": values})
+    pq.write_table(table, folder / "part.parquet", row_group_size=max(10_000, rows // 8))
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def rows_windows(report: Report) -> None:
+    times = report.measure("max_of_rows", ["eight"])
+    what = "max over 1,000 rows, 8 keys"
+    report.faster(f"{what}: with the tree", 2_000_000, times, "tree", 1.3)
+    report.faster(f"{what}: without (once)", 2_000_000, times, "plain", 10)
+
+
+def many_aggregates(report: Report) -> None:
+    times = report.measure("four_by_three", ["eight"])
+    what = "max, sum, mean, std over 60, 600, 3,600 rows"
+    report.faster(f"{what} (no tree: 1/20, ×20)", 2_000_000, times, "tree", 6)
+
+
+def time_windows(report: Report) -> None:
+    times = report.measure("time_windows", ["eight"])
+    what = "max, sum over times of about 100 and 1,000 rows"
+    report.faster(f"{what} (no tree: 1/10)", 2_000_000, times, "tree", 2)
+
+
+def own_aggregate(report: Report) -> None:
+    found = report.measure("geo_mean", ["eight"])
+    rows = report.rows(2_000_000)
+    ours = found.pop("ours")
+    for name, each in found.items():
+        report.note(f"  {name}", 0, f"{each * 1e9:,.0f} ns a row, {each / ours:.1f}×")
+    own = {name: each for name, each in found.items() if not name.startswith("rewritten")}
+    for what, fits in (("numba allowed", True), ("without numba", False)):
+        allowed = {name: each for name, each in own.items() if fits or "numba" not in name}
+        best = min(allowed, key=lambda name: allowed[name])
+        times = {"ours": ours * rows, "best": allowed[best] * rows}
+        report.faster(f"own geometric mean, {what}: {best}", 2_000_000, times, "best", 50)
+
+
+def small_windows(report: Report) -> None:
+    found = report.measure("small_windows", ["eight"])
+    for width in PLANNER_WIDTHS:
+        name = f"max over {width:,} rows"
+        times = {who: found.get(f"{who} {width}") for who in ("ours", "tree", "plain", "auto")}
+        ours, tree, auto = (found[f"{who} {width}"] for who in ("ours", "tree", "auto"))
+        shown = {"ours": ours, "tree": tree, "plain": times["plain"]}
+        if width == 10:
+            report.at_most(f"{name}, kernel / native", ours / tree, 1.2, "×", 2_000_000, **shown)
+        report.at_most(
+            f"{name}, planner's {auto:.2f} s / best, tree on",
+            auto / min(ours, tree),
+            1.1,
+            "×",
+            2_000_000,
+            **shown,
+        )
+        plain, auto_plain = times["plain"], found.get(f"auto_plain {width}")
+        if plain is not None and auto_plain is not None:
+            ratio = auto_plain / min(ours, plain)
+            what = f"{name}, planner's {auto_plain:.2f} s / best, tree off"
+            report.at_most(what, ratio, 1.1, "×", 2_000_000, **shown)
+    found = report.measure("flat", ["eight"])
+    for width in FLAT_WIDTHS:
+        ours, tree = found[f"ours {width}"], found[f"tree {width}"]
+        report.note(f"  max over {width:,} rows, one key", 2_000_000, ours=ours, tree=tree)
+    times_of_width = [found[f"ours {width}"] for width in FLAT_WIDTHS]
+    ratio = max(times_of_width) / min(times_of_width)
+    report.at_most("slowest of 100 to 1,000,000 rows / fastest", ratio, 1.3)
+
+
+def without_key(report: Report) -> None:
+    times = report.measure("no_key", ["line"])
+    what = "no key, max over 10 % of the span"
+    report.faster(f"{what} (native once)", 20_000_000, times, "tree", 1.5)
+    alone = report.measure("no_key_alone", ["line"], cores=1)
+    two = {"ours": times["ours"], "alone": alone["ours"]}
+    report.faster(f"{what}: one core / two", 20_000_000, two, "alone", 1.6)
+    report.at_most("  most memory of a Python worker", times["memory"] / 1e9, 1.5, " GB")
+    found = report.measure("no_key_shuffle", ["line"], events=True)
+    for share in LOOKBACKS:
+        what = f"  rows shuffled / rows, {share * 100:g} % of the span"
+        report.at_most(what, found[str(share)], 2.1)
+
+
+def sizes_of_keys(report: Report) -> None:
+    found = report.measure("hot_key", ["balanced", "hot"])
+    for label in ("time", "rows"):
+        name = f"max over 1,000 rows by {label}"
+        balanced, hot, without, tree = (
+            found[f"{who} {label}"] for who in ("balanced", "hot", "without", "tree")
+        )
+        report.note(f"  {name}, 8 equal keys", 4_000_000, ours=balanced)
+        report.at_most(
+            f"{name}, 90 % in one key, hot_rows / equal keys",
+            hot / balanced,
+            1.5,
+            "×",
+            4_000_000,
+            hot,
+            tree,
+        )
+        what = "  the same without hot_rows"
+        report.note(what, 4_000_000, f"{without / balanced:.2f}×", ours=without)
+    found = report.measure("many_keys", ["many"])
+    for label in ("time", "rows"):
+        times = {who: found[f"{who} {label}"] for who in ("ours", "tree", "plain")}
+        what = f"1,000,000 keys of 20 rows, max of 10 by {label}"
+        report.faster(what, 20_000_000, times, "tree", 1)
+
+
+def first_job(report: Report) -> None:
+    for daemon, name in ((False, "Spark's daemon"), (True, "windrow.spark.daemon")):
+        found = [report.measure("first_job", ["eight"], daemon=daemon) for _ in range(3)]
+        first, second = (min(numbers[which] for numbers in found) for which in ("first", "second"))
+        report.note(f"first job in Python, {name}", 0, f"then {second:.2f} s", ours=first)
+
+
+PARTS: dict[int, Callable[[Report], None]] = {
+    1: rows_windows,
+    2: many_aggregates,
+    3: time_windows,
+    4: own_aggregate,
+    5: small_windows,
+    6: without_key,
+    7: sizes_of_keys,
+    8: first_job,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
+    parser.add_argument("--only", help="parts, by number: 1,6")
+    given = parser.parse_args()
+    wanted = [int(part) for part in given.only.split(",")] if given.only else list(PARTS)
+    print(machine())
+    print(layout([*HEADINGS, ""]))
+    with tempfile.TemporaryDirectory(prefix="windrow-") as folder:
+        report = Report(folder, given.scale)
+        for part in wanted:
+            PARTS[part](report)
+    print(f"\nmissed: {', '.join(report.missed) or 'none'}")
+    if given.scale == 1.0 and wanted == list(PARTS):
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "spark.md").write_text(report.markdown())
+    if given.scale == 1.0 and report.missed:
+        sys.exit("a bar was missed")
+
+
+if __name__ == "__main__":
+    main()
