@@ -207,10 +207,12 @@ class AsOf:
         start = int(ready.offsets[-2])
         time = ready.time[start:]
         events = np.flatnonzero(~flags[start:])
-        first = len(events)
+        first = known = len(events)
+        if self._strict:  # a label of the latest time may still come: it knows none of that time
+            known = int(np.searchsorted(time[events], time[-1]))
         for label, window in self.spec.windows.items():
             if isinstance(window, Rows):
-                first = min(first, max(0, len(events) - window.ending - window.n))
+                first = min(first, max(0, known - window.ending - window.n))
                 continue
             length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
             oldest = time[-1] - ending - length
