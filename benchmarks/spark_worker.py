@@ -52,6 +52,7 @@ class Setup:
     scale: float
     cores: int = 2
     daemon: bool = True
+    pinned: bool = False
     events: bool = False
 
     def rows(self, full: int) -> int:
@@ -514,6 +515,8 @@ JOBS: dict[str, Callable[[Bench], Numbers]] = {
 
 def main() -> None:
     setup = Setup(**json.loads(sys.argv[1]))
+    if setup.pinned:  # the session and all it starts share one core
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print(json.dumps(JOBS[setup.job](Bench(setup))))
 
 
