@@ -857,3 +857,9 @@ def test_plans_name_the_path(spark: Any) -> None:  # noqa: F811
     text = wr.Rolling(**(common | {"key": None}), windows=[wr.time(30)], every=5).explain(df)
     assert "one task (no key, and ticks" in text
     assert "partitions: 1;" in text
+
+
+def test_a_key_may_be_called_count(spark: Any) -> None:  # noqa: F811
+    table = random_table(120, seed=5).rename_columns({"k": "count"})
+    spec = wr.Rolling(key="count", time="t", windows=[wr.time(9)], aggregates=[wr.Sum("x")])
+    assert_same(spec(frame(spark, table), hot_rows=30).toArrow(), spec(table), spec)

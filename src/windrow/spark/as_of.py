@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from windrow.columns.as_of import IS_LABEL, check_labels, label_names, refuse
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.spark import tables
-from windrow.spark.keyed import crossed, key_expression, named, order, quoted
+from windrow.spark.keyed import crossed, named, order, quoted, sorted_by_key
 from windrow.spark.schema import output_schema, used_columns
 
 LABEL = "__windrow_label"
@@ -52,19 +52,9 @@ def apply(
             F.lit(True).alias(IS_LABEL),
         )
     )
-    keys = [key_expression(schema, name) for name in spec.key]
-    if not keys:
-        both = both.repartition(1)
-    elif partitions is None:
-        both = both.repartition(*keys)
-    else:
-        both = both.repartition(partitions, *keys)
     time, *tie = order(spec)
-    both = both.sortWithinPartitions(*keys, time, F.col(IS_LABEL), *tie)
-    answers = [answered[name] for name, _, _ in spec.outputs]
-    out = StructType(
-        [*others.fields, *(StructField(f.name, f.dataType, f.nullable) for f in answers)]
-    )
+    both = sorted_by_key(both, spec, schema, partitions, [time, F.col(IS_LABEL), *tie])
+    out = StructType([*others.fields, *(answered[name] for name, _, _ in spec.outputs)])
     worker = as_of_worker(spec, strict, tables.kinds_of(spec, answered))
     return crossed(both, worker, [*used, LABEL, IS_LABEL], out)
 

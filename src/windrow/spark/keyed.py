@@ -14,6 +14,13 @@ Worker = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def place(df: Any, spec: Rolling, schema: StructType, partitions: int | None) -> Any:
     """All rows of a key in one partition, in order of key, time and tie."""
+    return sorted_by_key(df, spec, schema, partitions, order(spec))
+
+
+def sorted_by_key(
+    df: Any, spec: Rolling, schema: StructType, partitions: int | None, within: list[Any]
+) -> Any:
+    """All rows of a key in one partition, sorted by key and then as said."""
     keys = [key_expression(schema, name) for name in spec.key]
     if not keys:
         df = df.repartition(1)
@@ -21,7 +28,7 @@ def place(df: Any, spec: Rolling, schema: StructType, partitions: int | None) ->
         df = df.repartition(*keys)
     else:
         df = df.repartition(partitions, *keys)
-    return df.sortWithinPartitions(*keys, *order(spec))
+    return df.sortWithinPartitions(*keys, *within)
 
 
 def order(spec: Rolling) -> list[Any]:

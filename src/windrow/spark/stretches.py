@@ -21,7 +21,7 @@ from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, bucket, clock
 from windrow.spark.jobs import described, parallelism
-from windrow.spark.keyed import crossed, named, quoted
+from windrow.spark.keyed import crossed, named, order, quoted
 from windrow.spark.schema import used_columns
 
 SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
@@ -243,9 +243,7 @@ def with_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) ->
     hashable = [
         F.col(quoted(f.name)) for f in schema.fields if not isinstance(f.dataType, T.MapType)
     ]
-    sort = [F.col(quoted(spec.time))] if spec.time else []
-    sort += [F.col(quoted(name)).asc_nulls_last() for name in spec.tie]
-    within = Window.partitionBy(OWN_SEGMENT).orderBy(*sort, F.xxhash64(*hashable))
+    within = Window.partitionBy(OWN_SEGMENT).orderBy(*order(spec), F.xxhash64(*hashable))
     starts = [F.lit(place) for line in layout.lines for place in line.places[:-1]]
     start = F.element_at(F.array(*starts), F.col(OWN_SEGMENT) + 1)
     return df.withColumn(PLACE, F.row_number().over(within).cast("long") - 1 + start)
@@ -265,6 +263,14 @@ def with_ends(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> A
             found = [bucket(on - shift, line.borders(reach.axis)) for line in layout.lines]
             columns[name] = _per_line(layout, found)
     return df.withColumns(columns)
+
+
+def marked(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
+    """Each row with all that decides where it goes."""
+    df = with_own(df, spec, schema, layout)
+    if layout.by_place:
+        df = with_places(df, spec, schema, layout)
+    return with_ends(df, spec, schema, layout)
 
 
 def far(number: int) -> str:

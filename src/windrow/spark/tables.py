@@ -183,9 +183,9 @@ def hot_keys(df: Any, spec: Rolling, schema: StructType, rows: int) -> list[tupl
     with described(df.sparkSession, "windrow: rows of each key"):
         found = (
             df.groupBy(*[key_expression(schema, name).alias(name) for name in spec.key])
-            .count()
-            .where(F.col("count") >= rows)
-            .orderBy(F.desc("count"))
+            .agg(F.count(F.lit(1)).alias("__windrow_rows"))
+            .where(F.col("__windrow_rows") >= rows)
+            .orderBy(F.desc("__windrow_rows"))
             .limit(_MOST_HOT_KEYS)
             .collect()
         )
@@ -217,14 +217,10 @@ def _stretched(
         df, spec, schema, bool(hot), options.stretch_rows, options.partitions
     )
     if not layout.lines:
-        one = copy.copy(spec)
-        return _keyed(df, one, schema, out, options)
-    ready = stretches.with_own(df, spec, schema, layout)
-    if layout.by_place:
-        ready = stretches.with_places(ready, spec, schema, layout)
-    ready = stretches.with_ends(ready, spec, schema, layout)
-    found = stretches.middles(ready, spec, layout)
-    routed = stretches.routed(ready, spec, schema, layout)
+        return _keyed(df, spec, schema, out, options)
+    marked = stretches.marked(df, spec, schema, layout)
+    found = stretches.middles(marked, spec, layout)
+    routed = stretches.routed(marked, spec, schema, layout)
     placed = routed.repartitionById(layout.stretches, F.col(stretches.SEGMENT))
     placed = placed.drop(stretches.SEGMENT)
     kinds = kinds_of(spec, out)
@@ -248,7 +244,9 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
         count = options.partitions or "as Spark's settings say"
         count = 1 if chosen.path == "one task" else count
         lines.append(f"partitions: {count}; copies of a row: 1")
-        lines.append("kept in a worker: the live rows of one key, twice at most, and a batch")
+        whole = any(isinstance(window, Bounds) for window in spec.windows.values())
+        rows = "all rows of one key" if whole else "the live rows of one key, twice at most"
+        lines.append(f"kept in a worker: {rows}, and a batch")
     hot = None
     if chosen.path == "keyed" and options.hot_rows is not None:
         hot = hot_keys(df, spec, schema, options.hot_rows)
@@ -278,13 +276,11 @@ def _explained(
         lines.append(f"{who}: {line.rows:,} rows in {line.stretches} stretches, one partition each")
     if not layout.lines:
         return ["no rows"]
-    ready = stretches.with_own(df, spec, schema, layout)
     if layout.by_place:
-        ready = stretches.with_places(ready, spec, schema, layout)
         lines.append("rows are numbered first: one shuffle more")
-    ready = stretches.with_ends(ready, spec, schema, layout)
+    marked = stretches.marked(df, spec, schema, layout)
     with described(df.sparkSession, "windrow: copies of rows"):
-        copies = stretches.routed(ready, spec, schema, layout).count()
+        copies = stretches.routed(marked, spec, schema, layout).count()
     total = sum(line.rows for line in layout.lines)
     lines.append(f"copies of a row: {copies / total:.2f} on average")
     spanning = [r.label for n, r in enumerate(layout.reaches) if layout.needs_middles(n)]
