@@ -37,6 +37,7 @@ class Rolling:
     what float times count. ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of
     ``explain()``'s names.
     ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
+    ``lateness``: on streams, how much later than others a row may come; see ``docs/streaming.md``.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Rolling:
         threads: int | None = None,
         algorithm: str = "auto",
         engine: Literal["auto", "native", "kernel"] = "auto",
+        lateness: Any = None,
     ) -> None:
         self.key = _names(key, "key")
         self.any_tie = tie == "any"
@@ -66,7 +68,7 @@ class Rolling:
         self.windows = _windows(windows)
         self.aggregates = _aggregates(aggregates, nan, overflow)
         for name, window in self.windows.items():
-            if self.time is None and not isinstance(window, Rows):
+            if self.time is None and window.needs_time:
                 raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
         if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 0:
             raise BadSpecification(f"min_rows= is a number of rows, not {min_rows!r}")
@@ -84,6 +86,8 @@ class Rolling:
             raise BadSpecification(f"engine= is auto, native or kernel, not {engine!r}")
         self.engine = engine
         self.every = _every(every, self.windows)
+        self.overflow = overflow
+        self.lateness = _lateness(lateness)
         if origin is not None and every is None:
             raise BadSpecification("origin= shifts the ticks of every=, which is not given")
         self.origin = origin
@@ -103,13 +107,13 @@ class Rolling:
     def __call__(self, table: Any, **options: Any) -> Any:
         """The table with its answers. Options are for Spark tables; see ``docs/spark.md``."""
         if is_spark(table):
-            from windrow.spark import tables
+            from windrow.spark import apply as apply_on_spark
 
-            return tables.apply(self, table, **options)
+            return apply_on_spark(self, table, **options)
         from windrow.columns.frames import apply
 
         if options:
-            raise BadSpecification(f"{', '.join(options)}: options for Spark tables only")
+            raise BadSpecification(f"{', '.join(options)}: options for Spark only")
         return apply(self, table)
 
     def as_of(
@@ -149,9 +153,9 @@ class Rolling:
     def explain(self, table: Any, *, count_combines: bool = False, **options: Any) -> str:
         """What is done for each answer, and why; with a measured count of combines on request."""
         if is_spark(table):
-            from windrow.spark import tables
+            from windrow.spark import explain as explain_on_spark
 
-            return tables.explain(self, table, **options)
+            return explain_on_spark(self, table, **options)
         from windrow.columns.frames import explain
 
         return explain(self, table, count_combines)
@@ -246,6 +250,20 @@ def _aggregates(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
     if not found:
         raise BadSpecification("aggregates= is empty: give at least one")
     return found
+
+
+def _lateness(given: Any) -> Duration | None:
+    if given is None:
+        return None
+    lateness = duration(given, "lateness=")
+    if not isinstance(lateness, Duration):
+        if lateness != 0:
+            raise BadSpecification(f'lateness= needs a unit: "10 minutes", say, not {given!r}')
+        lateness = duration("0s", "lateness=")
+    assert isinstance(lateness, Duration)
+    if lateness.nanoseconds < 0:
+        raise BadSpecification(f"lateness= must not be negative, not {given!r}")
+    return lateness
 
 
 def _every(given: Any, windows: Mapping[str, WindowSpec]) -> Duration | int | None:

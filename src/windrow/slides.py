@@ -22,6 +22,7 @@ class Rows:
     n: int
     ending: int = 0
     after: int = 0
+    within: Duration | int | None = None
     kind: ClassVar[WindowKind] = "rows"
 
     @property
@@ -30,7 +31,13 @@ class Rows:
         shown = [f"{self.n}rows"]
         shown += [f"ending_{self.ending}"] if self.ending else []
         shown += [f"after_{self.after}"] if self.after else []
+        shown += [f"within_{_shown(self.within)}"] if self.within is not None else []
         return "_".join(shown)
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether rows must have times."""
+        return self.within is not None
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Time:
     ending: Duration | int = 0
     after: Duration | int = 0
     kind: ClassVar[WindowKind] = "time"
+    needs_time: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -70,6 +78,7 @@ class Bounds:
     low: str
     high: str
     kind: ClassVar[WindowKind] = "bounds"
+    needs_time: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -80,14 +89,16 @@ class Bounds:
 WindowSpec = Rows | Time | Bounds
 
 
-def rows(n: int, *, ending: int = 0, after: int = 0) -> Rows:
+def rows(n: int, *, ending: int = 0, after: int = 0, within: Any = None) -> Rows:
     """The last ``n`` rows, this one included.
 
     ``ending=k``: the n rows that end k rows ago. ``after=k``: and the k rows that follow (in
-    tables, where they are known).
+    tables, where they are known). ``within="30d"``: of those n rows, only the ones with times in
+    (t − 30 days, t], t being the current row's time, as ``time("30d")`` would cut them; integer
+    times take an integer.
 
-    >>> rows(100).label, rows(100, ending=5).label
-    ('100rows', '100rows_ending_5')
+    >>> rows(100).label, rows(100, ending=5).label, rows(100, within="30d").label
+    ('100rows', '100rows_ending_5', '100rows_within_30d')
     """
     for name, value, least in (("n", n, 1), ("ending", ending, 0), ("after", after, 0)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
@@ -99,7 +110,17 @@ def rows(n: int, *, ending: int = 0, after: int = 0) -> Rows:
         raise BadSpecification(
             "rows(): a window ends before the row (ending) or after it, not both"
         )
-    return Rows(int(n), int(ending), int(after))
+    if within is None:
+        return Rows(int(n), int(ending), int(after))
+    if after:
+        raise BadSpecification(
+            "rows(): a window reaches back for a limited time (within) or looks ahead (after), "
+            "not both"
+        )
+    limit = duration(within, "rows(within=)")
+    if _amount(limit) <= 0:
+        raise BadSpecification(f"rows(): within must be positive, not {within!r}")
+    return Rows(int(n), int(ending), within=limit)
 
 
 def time(length: Any, *, closed: Closed = "right", ending: Any = None, after: Any = None) -> Time:

@@ -1,6 +1,7 @@
 """A window that slides by itself: a policy, an algorithm, and values with times."""
 
 from collections import deque
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -68,7 +69,7 @@ class Sliding:
         self._arrivals = 0
         self._ahead: deque[tuple[int | None, Partial]] = deque()  # newer than the window's end
         self._times: deque[int | None] = deque()  # of the rows in the window
-        self._length = self._ending = self._delay = 0
+        self._length = self._ending = self._within = self._delay = 0
         if isinstance(self.policy, Rows):
             self._length, self._ending = self.policy.n, self.policy.ending
 
@@ -84,6 +85,8 @@ class Sliding:
         if isinstance(self.policy, Time):
             self._length = clock.length(self.policy.length, "the window")
             self._ending = clock.length(self.policy.ending, "ending=") if self.policy.ending else 0
+        elif self.policy.within is not None:
+            self._within = clock.length(self.policy.within, "within=")
         if self._lateness is not None:
             self._delay = clock.length(self._lateness, "lateness=")
         return clock
@@ -112,10 +115,10 @@ class Sliding:
         sum that overflows) is an error too, but the row is in.
         """
         if at is None:
-            if isinstance(self.policy, Time) or self._lateness is not None or self._clock:
+            if self.policy.needs_time or self._lateness is not None or self._clock:
                 raise BadSpecification(
                     "insert() needs the row's time: insert(value, at=...). Only a window of rows "
-                    "without lateness= can do without, and then for all rows"
+                    "without within= and lateness= can do without, and then for all rows"
                 )
             partial = self.window.lift(value)
             self._arrivals += 1
@@ -177,25 +180,24 @@ class Sliding:
     def _slide(self) -> None:
         """Evict what is too old, then let in what the window's end has reached."""
         times, ahead = self._times, self._ahead
+        now = self._now or 0
+        # Integer times: "at most start" is "before start + 1".
         if isinstance(self.policy, Rows):
             entering = max(0, len(ahead) - self._ending)
-            self._evict(min(len(times), max(0, len(times) + entering - self._length)))
-            for _ in range(entering):
-                self._push_next()
-            return
-        end = (self._now or 0) - self._ending
-        start = end - self._length
-        # Integer times: "at most start" is "before start + 1".
-        keep_from = start if self.policy.includes_start else start + 1
-        enter_before = end + 1 if self.policy.includes_end else end
-        leaving = 0
-        for time in times:
-            if time is not None and time >= keep_from:
-                break
-            leaving += 1
+            leaving = min(len(times), max(0, len(times) + entering - self._length))
+            keep_from = now - self._within + 1 if self.policy.needs_time else None
+        else:
+            end = now - self._ending
+            start = end - self._length
+            keep_from = start if self.policy.includes_start else start + 1
+            enter_before = end + 1 if self.policy.includes_end else end
+            entering = _count_before((ticks for ticks, _ in ahead), enter_before)
+            leaving = 0
+        if keep_from is not None:
+            leaving = max(leaving, _count_before(times, keep_from))
         self._evict(leaving)
-        while ahead and (ahead[0][0] or 0) < enter_before:
-            if (ahead[0][0] or 0) >= keep_from:
+        for _ in range(entering):
+            if keep_from is None or (ahead[0][0] or 0) >= keep_from:
                 self._push_next()
             else:
                 ahead.popleft()
@@ -215,7 +217,7 @@ class Sliding:
 
     def advance(self, at: Any) -> Any:
         """Let time pass without a row, and return the answer as of ``at``."""
-        if isinstance(self.policy, Rows):
+        if not self.policy.needs_time:
             raise BadSpecification("a window of rows does not slide with time: nothing to advance")
         clock = self._clock_for(at)
         ticks = self._ticks(clock, at)
@@ -281,6 +283,16 @@ class Sliding:
             f"<Sliding {self.aggregate!r} over {self.policy.label}, "
             f"{type(self.window).__name__}, {len(self)} rows>"
         )
+
+
+def _count_before(times: Iterable[int | None], limit: int) -> int:
+    """How many come before the first that is not before the limit."""
+    found = 0
+    for ticks in times:
+        if (ticks or 0) >= limit:
+            break
+        found += 1
+    return found
 
 
 def _amount(length: Duration | int) -> int:

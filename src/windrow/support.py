@@ -42,8 +42,8 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
         return _on_columns(aggregate, window)
     if engine == "Spark tables":
         return _on_spark_tables(aggregate, window)
-    if engine != "values":
-        return False, "this engine is not part of this version"
+    if engine == "Spark streams":
+        return _on_spark_streams(aggregate, window)
     if aggregate == "sequential":
         return False, "a state that cannot be merged cannot let its oldest rows go"
     if window == "bounds":
@@ -78,6 +78,19 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
     if aggregate == "holistic":
         how += "; interpreted: time and middles grow with the window"
     return True, how
+
+
+def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    runs, reason = _on_columns(aggregate, window)
+    if not runs:
+        return runs, reason
+    if window == "bounds":
+        return False, "bounds may lie anywhere, and a stream keeps only what its windows reach"
+    if window == "rows":
+        return True, "with a horizon, `rows(n, within=...)`: the last rows of every key are kept"
+    if aggregate == "holistic":
+        return True, "by replaying the window's rows in every batch: cost grows with the window"
+    return True, "folded by DABA Lite over segments: a batch's cost does not grow with the window"
 
 
 def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:

@@ -57,6 +57,9 @@ class Task:
     put in there, or, where there are none for the aggregate, one row whose partial is known.
     """
 
+    weighted = False
+    """Whether some rows stand in for others, so that ranges do not say how many there are."""
+
     def __init__(
         self,
         aggregate: Aggregate,
@@ -78,6 +81,7 @@ class Task:
         self.stand_ins: list[Any] | None = None
         self.extra = 0
         if self.middle is not None:
+            self.weighted = True
             self._insert(self.middle)
 
     def _insert(self, middle: Middle) -> None:
@@ -140,6 +144,15 @@ class Task:
         gone = self.present() < needed
         return gone if gone.any() else None
 
+    def listed(self, answers: list[Any], kind: pa.DataType | None) -> pa.Array:
+        """Answers that Python made of a column of some type."""
+        missing = self.missing()
+        if missing is not None and (self.asked or self.aggregate.empty is None):
+            answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
+        if kind is not None and pa.types.is_decimal(kind) and type(self.aggregate) is Sum:
+            return pa.array(answers, type=pa.decimal128(38, kind.scale))
+        return pa.array(answers)
+
     def floats(self) -> Array:
         """The input as floats, 0 where missing."""
         values = self.column.filled(0)
@@ -186,7 +199,8 @@ def differences(prefix: Array, ranges: Ranges) -> Array:
     return out
 
 
-def _prefix(values: Array) -> Array:
+def prefix_sums(values: Array) -> Array:
+    """The sum of all values before each one."""
     out = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=out[1:])
     return out
@@ -201,8 +215,8 @@ def _count(task: Task) -> pa.Array:
 def _integer_sums(task: Task) -> tuple[Array, Array, Array]:
     """Sums as (high, low): high·2**32 + low, with 0 ≤ low < 2**32; and which fit 64 bits."""
     values = task.column.filled(0)
-    high = differences(_prefix(values >> 32), task.ranges)
-    low = differences(_prefix(values & 0xFFFFFFFF), task.ranges)
+    high = differences(prefix_sums(values >> 32), task.ranges)
+    low = differences(prefix_sums(values & 0xFFFFFFFF), task.ranges)
     high += low >> 32
     low &= 0xFFFFFFFF
     return high, low, (high >= -(1 << 31)) & (high < 1 << 31)
@@ -225,7 +239,7 @@ def _sum(task: Task) -> pa.Array:
     if column.is_float:
         return array_of(float_sums(task.floats(), task.ranges), mask=task.missing())
     if _surely_fits(task):
-        total = differences(_prefix(column.filled(0)), task.ranges)
+        total = differences(prefix_sums(column.filled(0)), task.ranges)
         return array_of(total, mask=task.missing())
     high, low, fits = _integer_sums(task)
     missing = task.missing()
@@ -248,7 +262,7 @@ def _sums_as_floats(task: Task) -> Array:
     if task.column.is_float:
         return float_sums(task.floats(), task.ranges)
     if _surely_fits(task):
-        return differences(_prefix(task.column.filled(0)), task.ranges).astype(np.float64)
+        return differences(prefix_sums(task.column.filled(0)), task.ranges).astype(np.float64)
     high, low, fits = _integer_sums(task)
     out = ((high << 32) + low).astype(np.float64)
     for row in np.flatnonzero(~fits):
@@ -261,7 +275,7 @@ def _mean(task: Task) -> pa.Array:
     if task.column.words is not None:
         return _interpreted(task)
     # Tried and lost: dividing a Sum of the same column. A pass over memory costs as much as adding.
-    if task.column.is_float and task.column.valid is None and task.middle is None:
+    if task.column.is_float and task.column.valid is None and not task.weighted:
         return array_of(float_sums(task.floats(), task.ranges, mean=True), mask=task.missing())
     means = _sums_as_floats(task) / np.maximum(task.present(), 1) + 0.0
     return array_of(means, mask=task.missing())
@@ -278,8 +292,13 @@ def _geometric_mean(task: Task) -> pa.Array:
             logs = np.where(task.column.valid, logs, 0.0)
         if task.stand_ins is not None:
             logs[task.place : task.place + len(task.stand_ins)] = task.stand_ins
-        sums = float_sums(logs, task.ranges)
-        answers = np.exp(sums / np.maximum(task.present(), 1))
+    return means_of_logarithms(task, logs)
+
+
+def means_of_logarithms(task: Task, logs: Array) -> pa.Array:
+    """Geometric means; logarithms are 0 where values are missing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        answers = np.exp(float_sums(logs, task.ranges) / np.maximum(task.present(), 1))
     return array_of(answers, mask=task.missing())
 
 
@@ -461,14 +480,8 @@ def _interpreted(task: Task) -> pa.Array:
         count = task.size - task.table.size
         known = [EMPTY] * (count - 1) + [task.middle.partial]
         rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
-    missing = task.missing()
     answers = own.run_interpreted(task.aggregate, rows, task.ranges)
-    if missing is not None and (task.asked or task.aggregate.empty is None):
-        answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
-    kind = task.columns[0].type if task.columns else None
-    if kind is not None and pa.types.is_decimal(kind) and type(task.aggregate) is Sum:
-        return pa.array(answers, type=pa.decimal128(38, kind.scale))
-    return pa.array(answers)
+    return task.listed(answers, task.columns[0].type if task.columns else None)
 
 
 def _own(task: Task) -> pa.Array:

@@ -104,6 +104,9 @@ def answers(spec: Rolling, ready: Prepared, is_label: Array, strict: bool) -> di
         if isinstance(window, Rows):
             n, ending = (min(x, ready.size) for x in (window.n, window.ending))
             _rows_before(offsets, part.time, ready.offsets, ready.time, n, ending, strict, lo, hi)
+            if window.within is not None:
+                age = engine.limit(ready, window.within, label)
+                find.cut_older(part.time, ready.time, age, 0, ready.size, lo, hi)
         else:
             length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
             with_end = window.includes_end and not (strict and not ending)  # type: ignore[union-attr]
@@ -212,9 +215,13 @@ class AsOf:
             known = int(np.searchsorted(time[events], time[-1]))
         for label, window in self.spec.windows.items():
             if isinstance(window, Rows):
-                first = min(first, max(0, known - window.ending - window.n))
-                continue
-            length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
-            oldest = time[-1] - ending - length
-            first = min(first, int(np.searchsorted(time[events], oldest)))
+                reached = max(0, known - window.ending - window.n)
+                if window.within is not None:
+                    oldest = time[-1] - engine.limit(ready, window.within, label)
+                    reached = max(reached, int(np.searchsorted(time[events], oldest)))
+            else:
+                length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
+                oldest = time[-1] - ending - length
+                reached = int(np.searchsorted(time[events], oldest))
+            first = min(first, reached)
         return table.take(array_of(start + events[first:]))

@@ -107,25 +107,29 @@ class Batches:
         place = np.arange(ready.size) - start
         final = np.ones(ready.size, np.bool_)
         needed = np.zeros(ready.size, np.bool_)
+        age = self._age(ready)
         for label, window in self.spec.windows.items():
             if isinstance(window, Rows):
                 final &= place + window.after < size
-                needed |= place >= size - window.ending - window.n + 1
+                reached = place >= size - window.ending - window.n + 1
+                if window.within is not None:
+                    reached &= age < engine.limit(ready, window.within, label)
+                needed |= reached
                 continue
             assert isinstance(window, Time)
-            assert ready.time is not None
-            assert ready.clock is not None
-            length, ending, after = (
-                ready.clock.length(x, label) if x else 0
-                for x in (window.length, window.ending, window.after)
-            )
-            latest = np.repeat(ready.time[ready.offsets[1:] - 1], sizes) if ready.size else place
-            end = ready.time - ending + after
-            final &= (end < latest) if window.includes_end else (end <= latest)
-            reached = latest - ending - length
-            needed |= (ready.time >= reached) if window.includes_start else (ready.time > reached)
+            length, ending, after = engine.lengths(ready, window, label)
+            final &= (age > after - ending) if window.includes_end else (age >= after - ending)
+            oldest = ending + length
+            needed |= (age <= oldest) if window.includes_start else (age < oldest)
         needed |= self._reached_by_waiting(ready, final)
         return self._back(ready, final), self._back(ready, needed)
+
+    @staticmethod
+    def _age(ready: Prepared) -> Array:
+        """How much older a row is than the latest of its key; 0 where there are no times."""
+        if ready.time is None or not ready.size:
+            return np.zeros(ready.size, np.int64)
+        return np.repeat(ready.time[ready.offsets[1:] - 1], np.diff(ready.offsets)) - ready.time
 
     def _reached_by_waiting(self, ready: Prepared, final: Array) -> Array:
         """Rows in a window of a row that waits: all from where its key's first one's begins."""

@@ -27,6 +27,17 @@ def row_bounds(offsets, before, ending, after, first, last, lo, hi):  # type: ig
         hi[i] = high
 
 
+@njit(cache=True, nogil=True)
+def cut_older(time, queries, age, first, last, lo, hi):  # type: ignore[no-untyped-def]
+    """Take out of ranges that only move forward the rows ``age`` or more older than the query."""
+    low = 0
+    for i in range(first, last):
+        low = max(low, lo[i])
+        while low < hi[i] and time[low] <= queries[i] - age:
+            low += 1
+        lo[i] = low
+
+
 @njit(inline="always")
 def _first_from(time, place, end, wanted):  # type: ignore[no-untyped-def]
     """The first row from ``place`` on whose time is not before ``wanted``.

@@ -80,12 +80,14 @@ class Carry:
         waiting = size - 1 if self.spec.every is not None else min(final, size - 1)
         for label, window in windows.items():
             if isinstance(window, Rows):
-                needed = min(needed, final - window.ending - window.n + 1)
-                continue
-            length, ending, _ = self._lengths(ready, label)
-            assert ready.time is not None
-            oldest = ready.time[waiting] - ending - length
-            needed = min(needed, start + int(np.searchsorted(ready.time[start:], oldest)))
+                reached = final - window.ending - window.n + 1
+                if window.within is not None:
+                    age = engine.limit(ready, window.within, label)
+                    reached = max(reached, _first_from(ready, start, waiting, age))
+            else:
+                length, ending, _ = self._lengths(ready, label)
+                reached = _first_from(ready, start, waiting, ending + length)
+            needed = min(needed, reached)
         return final, max(needed, start)
 
     def _lengths(self, ready: Prepared, label: str) -> tuple[int, int, int]:
@@ -125,6 +127,12 @@ class Carry:
         keep &= True if after is None else ticks > after
         keep &= True if before is None else ticks < before
         return out.filter(array_of(keep))
+
+
+def _first_from(ready: Prepared, start: int, row: int, age: int) -> int:
+    """The first row from ``start`` on that is at most ``age`` older than ``row``."""
+    assert ready.time is not None
+    return start + int(np.searchsorted(ready.time[start:], ready.time[row] - age))
 
 
 class Carrier(Protocol):

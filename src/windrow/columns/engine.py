@@ -12,6 +12,7 @@ from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time, WindowSpec
 from windrow.support import require
+from windrow.times import Duration
 
 _LIMIT = 1 << 62
 
@@ -52,7 +53,8 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
     forced = {"daba_lite": "steady", "greedy": "greedy"}.get(spec.algorithm)
     size = table.size
     if isinstance(window, Rows):
-        plain = len(table.offsets) == 2 and not (window.ending or window.after)
+        simple = not (window.ending or window.after or window.needs_time)
+        plain = len(table.offsets) == 2 and simple
         if plain and spec.algorithm in ("auto", "two_stacks_lite"):
             width = max(1, min(window.n, size))
             ranges = Ranges(None, None, size, width, threads, never_empty=True)
@@ -71,6 +73,11 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
                 table.offsets, before, ending, after, first, last, lo, hi
             )
         )
+        if window.within is not None:
+            age = limit(table, window.within, label)
+            ranges.in_parallel(
+                lambda first, last: find.cut_older(table.time, table.time, age, first, last, lo, hi)
+            )
         return ranges
     assert table.time is not None
     if isinstance(window, Time):
@@ -138,6 +145,11 @@ def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
         raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     length, ending, after = (min(x, span + 1) for x in found)
     return length, ending, after
+
+
+def limit(table: Prepared, within: Duration | int, label: str) -> int:
+    """The age in ticks from which a rows window leaves rows out, as a window of time would."""
+    return lengths(table, Time(within), label)[0]
 
 
 def bound_column(spec: Rolling, table: Prepared, name: str) -> Array:

@@ -36,7 +36,7 @@ from windrow.columns.fused import fma
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
-_PICKS = {Max: 0, Min: 1, First: 2, Last: 3, ArgMax: 4}
+PICKS = {Max: 0, Min: 1, First: 2, Last: 3, ArgMax: 4}
 _SQUARES_EXACT = (1e-140, 1e140)
 _LARGEST_EXACT = 1 << 53
 _WORD = 62
@@ -58,7 +58,7 @@ NOTHING = Middle(EMPTY, 0)
 
 
 @njit(cache=True, nogil=True)
-def _pick(x, valid, offsets, how, out):  # type: ignore[no-untyped-def]
+def pick(x, valid, offsets, how, out):  # type: ignore[no-untyped-def]
     """The row that each run comes down to: by greatest, smallest, first, last, first greatest."""
     for run in range(len(offsets) - 1):
         best = -1
@@ -87,13 +87,13 @@ def fold(
     sizes = np.diff(offsets)
     masks = [c.valid for c in columns if c.valid is not None]
     valid = np.logical_and.reduce(masks) if masks else np.ones(int(offsets[-1]), np.bool_)
-    rows = _run_sums(valid.astype(np.int64), offsets) if masks else sizes
+    rows = run_sums(valid.astype(np.int64), offsets) if masks else sizes
     kind = type(aggregate)
     if kind is Count:
         partials: list[Any] = [int(n) for n in rows]
     elif lists:
         partials = _interpreted(aggregate, lists, offsets)
-    elif kind in _PICKS:
+    elif kind in PICKS:
         partials = _picked(kind, columns, valid, offsets)
     elif kind in (Sum, Mean):
         totals = _totals(columns[0], valid, offsets)
@@ -112,7 +112,7 @@ def fold(
 def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
     """Whether only Python itself can fold this aggregate over these columns."""
     kind = type(aggregate)
-    if kind is Count or kind in _PICKS:
+    if kind is Count or kind in PICKS:
         return False
     if any(column.words is not None for column in columns):
         return True
@@ -133,7 +133,7 @@ def _squares_are_exact(column: Column) -> bool:
     return bool(((size == 0) | (size >= low) & (size <= high) | ~np.isfinite(size)).all())
 
 
-def _run_sums(values: Array, offsets: Array) -> Array:
+def run_sums(values: Array, offsets: Array) -> Array:
     prefix = np.zeros(len(values) + 1, values.dtype)
     np.cumsum(values, out=prefix[1:])
     return prefix[offsets[1:]] - prefix[offsets[:-1]]
@@ -141,7 +141,7 @@ def _run_sums(values: Array, offsets: Array) -> Array:
 
 def _picked(kind: type, columns: list[Column], valid: Array, offsets: Array) -> list[Any]:
     rows = np.empty(len(offsets) - 1, np.int64)
-    _pick(columns[-1].values, valid, offsets, _PICKS[kind], rows)  # type: ignore[index]
+    pick(columns[-1].values, valid, offsets, PICKS[kind], rows)  # type: ignore[index]
     lists = [_values_at(column, np.maximum(rows, 0)) for column in columns]
     return lists[0] if kind is not ArgMax else list(zip(*lists, strict=True))
 
@@ -158,12 +158,12 @@ def _values_at(column: Column, rows: Array) -> list[Any]:
 def _totals(column: Column, valid: Array, offsets: Array) -> list[int]:
     """The exact total of every run, as ``windrow.aggregates.exact`` keeps them."""
     if not column.is_float:
-        high = _run_sums(np.where(valid, column.values >> 32, 0), offsets)
-        low = _run_sums(np.where(valid, column.values & 0xFFFFFFFF, 0), offsets)
+        high = run_sums(np.where(valid, column.values >> 32, 0), offsets)
+        low = run_sums(np.where(valid, column.values & 0xFFFFFFFF, 0), offsets)
         return [exact.of_int((int(h) << 32) + int(n)) for h, n in zip(high, low, strict=True)]
     words = np.zeros((len(offsets) - 1, SIZE), np.int64)
     accumulate(column.values, valid, offsets, words)
-    floats = _run_sums(valid.astype(np.int64), offsets)
+    floats = run_sums(valid.astype(np.int64), offsets)
     return [_total(row.tolist(), int(n)) for row, n in zip(words, floats, strict=True)]
 
 
@@ -256,7 +256,7 @@ def stand_ins(
         return [[] for _ in columns]
     if kind is ArgMax:
         return [[value] for value in middle.partial]
-    if kind in _PICKS:
+    if kind in PICKS:
         return [[middle.partial]]
     if kind in (Sum, Mean, GeometricMean) and columns[0].words is None:
         total = middle.partial if kind is Sum else middle.partial[1]

@@ -18,7 +18,12 @@ def run_everything() -> None:
         pa.array([1, 2, 3, 4]),
         pa.array([1, None, 2, 3]),
     ]
-    windows = {"rows": rows(2), "late": rows(2, ending=1), "time": time(5), "any": bounds("b", "t")}
+    windows = {
+        "rows": rows(2),
+        "late": rows(2, ending=1, within=3),
+        "time": time(5),
+        "any": bounds("b", "t"),
+    }
     for column in columns:
         table = pa.table({"k": [0, 0, 1, 1], "t": [1, 2, 3, 4], "b": [0, 2, 1, 0], "x": column})
         aggregates = [

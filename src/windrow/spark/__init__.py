@@ -8,6 +8,29 @@ from typing import Any
 from windrow.version import __version__
 
 
+def apply(spec: Any, df: Any, **options: Any) -> Any:
+    """A specification on a Spark table, or on a stream."""
+    from windrow.spark import streams, tables
+
+    return (streams if is_stream(df, options) else tables).apply(spec, df, **options)
+
+
+def explain(spec: Any, df: Any, **options: Any) -> str:
+    """What is done on a Spark table, or on a stream, and why."""
+    from windrow.spark import streams, tables
+
+    if is_stream(df, options):
+        return streams.explain(spec, df, **options)
+    return tables.explain(spec, df, **options)
+
+
+def is_stream(df: Any, options: dict[str, Any]) -> bool:
+    """Whether rows never end; with schema=, as pipelines need it, options of streams say so."""
+    if options.get("schema") is not None:
+        return any(name in options for name in ("buckets", "late", "flush"))
+    return bool(df.isStreaming)
+
+
 def ship(session: Any) -> None:
     """Make windrow available to executors that lack it, for this session.
 

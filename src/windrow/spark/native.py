@@ -27,6 +27,8 @@ def why_not_native(spec: Rolling, schema: T.StructType) -> str | None:
     for label, window in spec.windows.items():
         if not isinstance(window, Rows):
             return f"window {label!r} is not a rows window"
+        if window.within is not None:
+            return f"window {label!r} has two limits, rows and time, and a frame has one"
     for aggregate in spec.aggregates:
         reason = _why_not(aggregate, schema)
         if reason is not None:

@@ -90,6 +90,8 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
         return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):
         return "no key, and bounds from columns: all rows go to one task"
+    if any(isinstance(window, Rows) and window.needs_time for window in spec.windows.values()):
+        return "no key, and rows within a time, which are two limits: all rows go to one task"
     column = spec.time or (spec.tie[0] if spec.tie else None)
     if column is None or not can_be_cut(schema, column):
         return "no key, and nothing that orders rows along a line: all rows go to one task"
@@ -144,14 +146,10 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     return _keyed(df, spec, schema, out, options)
 
 
-def ready(spec: Rolling, df: Any, options: Options) -> tuple[Rolling, StructType]:
+def ready(spec: Rolling, df: Any, options: Any) -> tuple[Rolling, StructType]:
     """A copy that can travel, and the table's columns."""
     schema = options.schema
     if schema is None:
-        if df.isStreaming:
-            for aggregate in spec.aggregates:
-                for window in spec.windows.values():
-                    require("Spark streams", aggregate.kind, window.kind)
         schema = df.schema
     elif isinstance(schema, str):
         schema = written(schema)

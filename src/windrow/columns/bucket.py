@@ -1,0 +1,261 @@
+"""One bucket of a stream: all rows of some keys, their windows, and the state between two turns.
+
+A turn takes rows in any order and a frontier: the time before which no more rows are expected. Rows
+before it are answered, in order of time; the others wait. What is kept lies in a store, as cells:
+
+    waiting    rows at or after the frontier, whole
+    log        rows before the frontier, only the columns that windows look at, in segments of time
+    middles    for each time window a queue of folded segments (``segment_queue``)
+    recent     for each rows window the last rows of every key
+
+and a *head* that says where everything is; its size does not depend on rows, keys or lengths of
+windows. A segment is written once, read while it leaves a window, and removed when it has left the
+longest. Between the rows that leave and those that come, all other segments are in every window of
+the turn: they come folded, from two cells. So a turn touches a bounded number of cells.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.columns.cells import Cell, Cells, Shelf, Space
+from windrow.columns.contract import adapt
+from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
+from windrow.columns.ranges import Array
+from windrow.columns.slots import form_of
+from windrow.columns.stream_plan import Head, StreamPlan, Turn, ticks
+from windrow.columns.views import New, RowsView, TimeView, view_of
+from windrow.errors import Refused
+
+_MOST_SPLIT = 4
+
+
+class Store(Protocol):
+    """Where a bucket's state lies."""
+
+    log: Space
+    waiting: Space
+
+    def load(self) -> bytes | None:
+        """The head, where there is one."""
+
+    def save(self, head: bytes) -> None:
+        """Write the head."""
+
+
+class Bucket:
+    """The state of some keys, for one turn.
+
+    ``fresh`` says that the stream has just begun: then a bucket without state is as it should be.
+    """
+
+    def __init__(self, plan: StreamPlan, store: Store, fresh: bool = True) -> None:
+        self.plan, self.spec, self.store = plan, plan.spec, store
+        self.turn = Turn()
+        traffic = self.turn.traffic
+        data = store.load()
+        traffic.calls += 1
+        if data is None and not fresh:
+            raise Refused(
+                f"the checkpoint has no state for one of the {plan.buckets} buckets: it was "
+                "written with another number of buckets, or by another query. Give buckets= as it "
+                "was, or begin a new checkpoint"
+            )
+        self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
+        self.log = Cells(store.log, "segment", traffic, self.head.sizes)
+        self.waiting = Cells(store.waiting, "waiting rows", traffic)
+        self.forms = {a: form_of(a, plan.schema) for a in self.spec.aggregates}
+        if self.head.contract != plan.contract():
+            adapt(self)
+
+    def advance(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
+        """Take rows, answer those before the frontier, keep the others."""
+        head = self.head
+        if frontier is None or (head.frontier is not None and frontier < head.frontier):
+            frontier = head.frontier
+        ready = self._released(self._in_time(tables), frontier)
+        head.frontier = frontier
+        if ready is not None:
+            self.turn.answered = self._answered(ready)
+        elif head.latest is not None and frontier is not None:
+            self._forget_the_dead(frontier)
+        return self.turn
+
+    def close(self) -> None:
+        """Write everything that has changed."""
+        head, log = self.head, self.log
+        log.flush()
+        self.waiting.flush()
+        head.log_bytes += log.growth
+        head.waiting_bytes += self.waiting.growth
+        head.sizes = {}
+        for sight in head.sights.values():
+            shelf, at = Shelf(log, sight.shelf), sight.borders
+            for number in (at.f, ~at.front_sum, ~at.back_sum):
+                place = shelf.number(number)
+                if log.sizes.get(place):
+                    head.sizes[place] = log.sizes[place]
+        data = head.to_bytes()
+        self.turn.traffic.calls += 1
+        self.turn.traffic.bytes_written += len(data)
+        self.store.save(data)
+
+    # --- rows that come, wait, and are released -------------------------------------------------
+
+    def _in_time(self, tables: Sequence[pa.Table]) -> pa.Table | None:
+        """The rows that are not late, and have a time."""
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return None
+        table = pa.concat_tables(tables)
+        turn, name = self.turn, str(self.spec.time)
+        turn.rows = table.num_rows
+        valid = valid_of(plain_column(table[name]))
+        if valid is not None:
+            turn.without_time = int((~valid).sum())
+            turn.late = table.filter(array_of(~valid))
+            table = table.filter(array_of(valid))
+        if not table.num_rows:
+            return None
+        times = ticks(table, self.spec)
+        turn.latest = int(times.max())
+        if self.head.frontier is not None and times.min() < self.head.frontier:
+            good = times >= self.head.frontier
+            late = table.filter(array_of(~good))
+            turn.late = late if turn.late is None else pa.concat_tables([turn.late, late])
+            table = table.filter(array_of(good))
+        return table if table.num_rows else None
+
+    def _released(self, came: pa.Table | None, frontier: int | None) -> pa.Table | None:
+        """Rows before the frontier, of those that wait and those that came; the others wait on.
+
+        A cell that is only partly released stays as it is while most of its rows wait, and while
+        there are few such cells: else what is left of it is written again, with what came.
+        """
+        head = self.head
+        ready: list[pa.Table] = []
+        rest: list[pa.Table] = []
+        if came is not None:
+            now, later = self._split(came, None, frontier)
+            ready.append(now)
+            rest.append(later)
+        held = [] if frontier is None else [w for w in head.waiting if w[1] < frontier]
+        stay: list[list[int]] = []
+        for entry in held:
+            number, _, latest, rows = entry
+            now, later = self._split(self.waiting[number].table, head.frontier, frontier)
+            ready.append(now)
+            if 2 * later.num_rows > rows and len(stay) < _MOST_SPLIT:
+                stay.append([number, int(ticks(later, self.spec).min()), latest, rows])
+            else:
+                rest.append(later)
+                self.waiting.remove(number)
+        head.waiting = [w for w in head.waiting if w not in held] + stay
+        self._wait(rest)
+        found = [table for table in ready if table.num_rows]
+        return pa.concat_tables(found) if found else None
+
+    def _split(
+        self, table: pa.Table, after: int | None, frontier: int | None
+    ) -> tuple[pa.Table, pa.Table]:
+        """Rows from a time on and before the frontier, and those behind it."""
+        if frontier is None:
+            return table.slice(0, 0), table
+        times = ticks(table, self.spec)
+        now = times < frontier
+        later = ~now
+        if after is not None:
+            now = now & (times >= after)
+        return _filtered(table, now), _filtered(table, later)
+
+    def _wait(self, tables: list[pa.Table]) -> None:
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return
+        table = pa.concat_tables(tables)
+        times = ticks(table, self.spec)
+        if len(times) > self.plan.segment_rows:
+            order = np.argsort(times, kind="stable")
+            table, times = table.take(array_of(order)), times[order]
+        for first in range(0, len(times), self.plan.segment_rows):
+            some = times[first : first + self.plan.segment_rows]
+            number = self.head.next_waiting
+            self.head.next_waiting += 1
+            self.waiting[number] = Cell(table.slice(first, len(some)).combine_chunks(), {})
+            self.head.waiting.append([number, int(some.min()), int(some.max()), len(some)])
+
+    # --- answers, and what is kept for later ones -----------------------------------------------
+
+    def _answered(self, table: pa.Table) -> pa.Table:
+        spec, head = self.spec, self.head
+        table = table.combine_chunks()
+        ready = Prepared(table, spec.key, spec.time, spec.tie, spec.unit, 1)
+        if ready.order is not None:
+            table = table.take(array_of(ready.order))
+        assert ready.time is not None
+        new = New(table, ready.time, ready.offsets)
+        kept = table.select(self.plan.kept)
+        views: list[Any] = [view_of(self, label) for label in spec.windows]
+        answers: dict[str, pa.Array] = {}
+        for view in views:
+            view.answer(new, kept, answers)
+        head.latest = new.latest + 1
+        self._keep(kept, new.time, views)
+        for name, _, _ in spec.outputs:
+            table = table.append_column(name, answers[name])
+        return table
+
+    def _keep(self, kept: pa.Table, times: Array, views: list[Any]) -> None:
+        """Rows that some window will still see go to the log, in segments of their own."""
+        head = self.head
+        assert head.frontier is not None
+        for view in views:
+            if isinstance(view, RowsView):
+                view.keep(kept, head.frontier)
+        timed = [view for view in views if isinstance(view, TimeView)]
+        if not timed:
+            return
+        start = min(view.reach.start for view in timed)
+        for low, high in self._cuts(times[times >= head.frontier + start]):
+            segment = _filtered(kept, (times >= low) & (times < high))
+            self.log[head.next] = Cell(segment, {"low": low, "high": high})
+            head.next += 1
+            head.log_rows += segment.num_rows
+        for view in timed:
+            view.take_in(head.frontier)
+        oldest = min(view.sight.tail for view in timed)
+        for number in range(head.oldest, oldest):
+            head.log_rows -= self.log[number].table.num_rows
+            self.log.remove(number)
+        head.oldest = oldest
+
+    def _cuts(self, times: Array) -> list[tuple[int, int]]:
+        """Where each segment begins and ends; rows of equal time stay together."""
+        if not len(times):
+            return []
+        borders = [int(times.min())]
+        if len(times) > self.plan.segment_rows:
+            ordered = np.sort(times)
+            for place in range(self.plan.segment_rows, len(ordered), self.plan.segment_rows):
+                if ordered[place] > borders[-1]:
+                    borders.append(int(ordered[place]))
+        borders.append(int(times.max()) + 1)
+        return list(pairwise(borders))
+
+    def _forget_the_dead(self, frontier: int) -> None:
+        """If no window can see any row of the log again, it is emptied at once."""
+        head = self.head
+        start = min(reach.start for reach in self.plan.reaches.values())
+        assert head.latest is not None
+        if head.latest > frontier + start:
+            return
+        self.log.clear(head.log_bytes)
+        head.sights, head.latest, head.log_rows = {}, None, 0
+        head.oldest = head.next
+
+
+def _filtered(table: pa.Table, keep: Array) -> pa.Table:
+    return table if keep.all() else table.filter(array_of(keep))

@@ -1,0 +1,104 @@
+"""The state of a stream outlives the program: what may change between two runs, and what not."""
+
+from typing import Any
+
+from windrow.columns.cells import Shelf
+from windrow.columns.stream_plan import STATE_VERSION
+from windrow.columns.views import State, TimeView, view_of
+from windrow.errors import Refused
+from windrow.slides import Rows
+
+
+def adapt(state: State) -> None:
+    """Make the state fit a changed specification, or say why it cannot.
+
+    Windows and aggregates may go, and come where everything they look at is still in the log. New
+    ones are folded from it, once.
+    """
+    before, now = state.head.contract, state.plan.contract()
+    _same(before, now)
+    _kept(before, now)
+    known = before["windows"]
+    changed = [label for label, window in now["windows"].items() if known.get(label) != window]
+    for label in changed:
+        _refuse_unless_seen(state, label, before)
+    for label in known:
+        if label not in now["windows"]:
+            _drop(state, label)
+    if before["aggregates"] != now["aggregates"]:
+        changed = list(now["windows"])
+    for label in changed:
+        if not isinstance(state.plan.spec.windows[label], Rows):
+            _fold_again(state, label)
+    state.head.contract = now
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
+    if before["version"] != now["version"]:
+        raise Refused(
+            f"the checkpoint's state is of version {before['version']}, this windrow reads and "
+            f"writes {STATE_VERSION}: go on with the windrow that wrote it, or begin a new one"
+        )
+    texts = {
+        "buckets": "the number of buckets",
+        "key": "the key",
+        "time": "the time column",
+        "tie": "the tie columns",
+        "rows": "the stream's columns and their types",
+    }
+    for name, text in texts.items():
+        if before[name] != now[name]:
+            raise Refused(
+                f"{text} cannot change while a checkpoint is in use: it was written with "
+                f"{_shown(before[name])}, the query says {_shown(now[name])}. Change it back, or "
+                "begin a new checkpoint"
+            )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {kind}" for name, kind in value.items())
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _kept(before: dict[str, Any], now: dict[str, Any]) -> None:
+    new = [name for name in now["kept"] if name not in before["kept"]]
+    if new:
+        raise Refused(
+            f"the state has no column {', '.join(map(repr, new))}: rows are kept with the columns "
+            f"that aggregates look at ({', '.join(before['kept'])}). An aggregate of another one "
+            "needs a new checkpoint"
+        )
+
+
+def _refuse_unless_seen(state: State, label: str, before: dict[str, Any]) -> None:
+    if isinstance(state.plan.spec.windows[label], Rows):
+        raise Refused(
+            f"window {label!r}: a rows window cannot be added or changed while a checkpoint is in "
+            "use. Begin a new checkpoint"
+        )
+    longest = min(before["reaches"][name][0] for name in before["timed"]) if before["timed"] else 0
+    start = state.plan.reaches[label].start
+    if start < longest:
+        raise Refused(
+            f"window {label!r} looks back further than any window of the checkpoint: rows that "
+            f"old are gone (it would need {-start}, the state has {-longest} ticks). Begin a new "
+            "checkpoint, or add a shorter window"
+        )
+
+
+def _drop(state: State, label: str) -> None:
+    sight = state.head.sights.pop(label, None)
+    if sight is not None:
+        shelf = Shelf(state.log, sight.shelf)
+        for number in sight.cells():
+            del shelf[number]
+
+
+def _fold_again(state: State, label: str) -> None:
+    """A time window's queue, from the log."""
+    _drop(state, label)
+    head = state.head
+    view: TimeView = view_of(state, label, head.oldest)
+    if head.frontier is not None:
+        view.take_in(head.frontier)

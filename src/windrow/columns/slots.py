@@ -1,0 +1,339 @@
+"""Slots: what is kept of a run of rows, as columns, so that thousands of keys fold in one call.
+
+A slot turns rows into columns (``lift``) and makes the columns of a run as short as it can
+(``fold``), in the same form: rows that stand in for the run. The largest value for a maximum, one
+to three floats with the same exact sum for a sum. Whatever reads rows reads stand-ins as well, so
+folded runs can be folded again, in any grouping, and answers come from the kernels of the columns.
+
+Aggregates share slots: mean, sum and standard deviation all need the sum of a column.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from windrow.aggregates import (
+    EMPTY,
+    Aggregate,
+    ArgMax,
+    Count,
+    First,
+    GeometricMean,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Sum,
+)
+from windrow.columns import own
+from windrow.columns.answers import input_columns
+from windrow.columns.middles import PICKS, lifted_runs, pick, run_sums
+from windrow.columns.prepare import Prepared, array_of, number_column, numbers_of, valid_of
+from windrow.columns.ranges import Array
+
+Arrays = list[pa.Array]
+_LARGE = 2.0**1000
+_MOST_WORDS = 64
+
+
+class Slot(ABC):
+    """Columns that stand for the rows of an aggregate; a row without a value is null in all."""
+
+    name: str
+
+    @abstractmethod
+    def lift(self, rows: Prepared) -> Arrays:
+        """One entry for every row."""
+
+    @abstractmethod
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """Fewer entries for every run, one run after the other, and how many for each."""
+
+
+def _present(aggregate: Aggregate, rows: Prepared) -> Array | None:
+    """Which rows have all inputs; None where all have."""
+    masks = [c.valid for c in input_columns(aggregate, rows) if c.valid is not None]
+    return np.logical_and.reduce(masks) if masks else None
+
+
+def _mask(valid: Array | None) -> Array | None:
+    return None if valid is None else ~valid
+
+
+class RowsSlot(Slot):
+    """How many rows have all inputs."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.aggregate = aggregate
+        columns = ",".join(aggregate.columns)
+        self.name = f"rows({columns}{' without NaN' * (aggregate.nan == 'missing')})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """One, or none."""
+        valid = _present(self.aggregate, rows)
+        ones = np.ones(rows.size, np.int64) if valid is None else valid.astype(np.int64)
+        return [array_of(ones)]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """Added up."""
+        total = run_sums(filled(arrays[0]), offsets)
+        return [array_of(total)], np.ones(len(total), np.int64)
+
+
+def filled(array: pa.Array) -> Array:
+    """The numbers of an array, 0 where it has none."""
+    values, valid = numbers_of(array), valid_of(array)
+    return values if valid is None else np.where(valid, values, 0)
+
+
+class PickSlot(Slot):
+    """The one row of a run that decides: the largest, the first, ..."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.aggregate = aggregate
+        self.how = PICKS[type(aggregate)]
+        self.name = f"{aggregate.description()}({','.join(aggregate.columns)})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """The inputs themselves."""
+        valid = _present(self.aggregate, rows)
+        arrays = [rows.sorted_arrow(column) for column in self.aggregate.columns]
+        if valid is None:
+            return arrays
+        keep = array_of(valid)
+        return [pc.if_else(keep, array, pa.scalar(None, array.type)) for array in arrays]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """The row that is picked, where there is any."""
+        column = number_column(arrays[-1], "")
+        valid = np.ones(len(column.values), np.bool_) if column.valid is None else column.valid
+        found = np.empty(len(offsets) - 1, np.int64)
+        pick(column.values, valid, offsets, self.how, found)
+        some = found >= 0
+        return [array.take(array_of(found[some])) for array in arrays], some.astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _shortest(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
+    """Each run as few floats with the same exact sum; what is infinite or missing stays alone.
+
+    Adding x to non-overlapping words keeps them so, without any rounding (Shewchuk 1997). Runs with
+    numbers near the largest there is stay as they are: adding those could overflow.
+    """
+    words = np.empty(_MOST_WORDS)
+    place = 0
+    for run in range(len(offsets) - 1):
+        start = place
+        count = 0
+        plus = minus = nan = plain = False
+        for i in range(offsets[run], offsets[run + 1]):
+            if not valid[i]:
+                continue
+            v = x[i]
+            if v != v:
+                nan = True
+            elif v == np.inf:
+                plus = True
+            elif v == -np.inf:
+                minus = True
+            elif abs(v) > _LARGE:
+                plain = True
+        if nan or plus or minus:
+            if nan or plus:
+                out[place] = np.nan if nan else np.inf
+                place += 1
+            if minus and not nan:
+                out[place] = -np.inf
+                place += 1
+            counts[run] = place - start
+            continue
+        for i in range(offsets[run], offsets[run + 1]):
+            if not valid[i]:
+                continue
+            v = x[i]
+            if plain:
+                out[place] = v
+                place += 1
+                continue
+            kept = 0
+            for k in range(count):
+                w = words[k]
+                s = v + w
+                t = s - v
+                low = (v - (s - t)) + (w - t)
+                if low != 0.0:
+                    words[kept] = low
+                    kept += 1
+                v = s
+            words[kept] = v
+            count = kept + 1
+        for k in range(count):
+            if words[k] != 0.0 or count == 1:
+                out[place] = words[k]
+                place += 1
+        counts[run] = place - start
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _shortest_integers(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
+    """Each run as one integer, or several where one cannot hold their sum."""
+    place = 0
+    for run in range(len(offsets) - 1):
+        start = place
+        total = np.int64(0)
+        some = False
+        for i in range(offsets[run], offsets[run + 1]):
+            if not valid[i]:
+                continue
+            v = x[i]
+            s = total + v
+            if ((total ^ s) & (v ^ s)) < 0:  # it would not fit
+                out[place] = total
+                place += 1
+                s = v
+            total = s
+            some = True
+        if some:
+            out[place] = total
+            place += 1
+        counts[run] = place - start
+    return place
+
+
+class TotalSlot(Slot):
+    """Numbers with the same exact sum as the run's."""
+
+    def __init__(self, aggregate: Aggregate, logarithm: bool = False) -> None:
+        self.aggregate = aggregate
+        self.logarithm = logarithm
+        text = "logarithm" if logarithm else "total"
+        odd = " without NaN" * (aggregate.nan == "missing")
+        self.name = f"{text}({aggregate.columns[0]}{odd})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """The numbers, or their logarithms."""
+        column = input_columns(self.aggregate, rows)[0]
+        values = column.values
+        if self.logarithm:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.log(values.astype(np.float64))
+        return [array_of(values, _mask(column.valid))]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """As few as will do."""
+        values, mask = numbers_of(arrays[0]), valid_of(arrays[0])
+        valid = np.ones(len(values), np.bool_) if mask is None else mask
+        out = np.empty(len(values) + 1, values.dtype)
+        counts = np.empty(len(offsets) - 1, np.int64)
+        kernel = _shortest if values.dtype == np.float64 else _shortest_integers
+        size = kernel(values, valid, offsets, out, counts)
+        return [array_of(out[:size])], counts
+
+
+class OwnSlot(Slot):
+    """The fields of a compiled aggregate's partial."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.aggregate = aggregate
+        self.name = f"{aggregate.identification}({','.join(aggregate.columns)})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """Every row lifted."""
+        valid = _present(self.aggregate, rows)
+        columns = input_columns(self.aggregate, rows)
+        fields = lifted_runs(self.aggregate, columns, valid, np.arange(rows.size + 1))
+        return [array_of(field, _mask(valid)) for field in fields]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """Combined, one partial for each run."""
+        mask = valid_of(arrays[0])
+        some = np.ones(len(offsets) - 1, np.bool_)
+        if mask is not None:
+            some = run_sums(mask.astype(np.int64), offsets) > 0
+        compiled = own.compile_aggregate(self.aggregate, (), mask is not None, lifted=True)
+        assert compiled.module is not None
+        inputs = [numbers_of(array) for array in arrays]
+        out = [np.empty(len(some), values.dtype) for values in inputs]
+        valid = np.empty(0, np.bool_) if mask is None else mask
+        compiled.module.fold(*inputs, valid, offsets, np.empty(0, np.int64), 1, *out)
+        return [array_of(field[some]) for field in out], some.astype(np.int64)
+
+
+class PythonSlot(Slot):
+    """Inputs as they are, and partials as bytes of the aggregate's schema, for Python to combine."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self.aggregate = aggregate
+        self.name = f"{aggregate.identification}({','.join(aggregate.columns)})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """The inputs, and no partial."""
+        arrays = [rows.sorted_arrow(column) for column in self.aggregate.columns]
+        return [*arrays, pa.nulls(rows.size, pa.binary())]
+
+    def rows(self, arrays: Arrays) -> list[Any]:
+        """Values, and partials among them."""
+        lists = [array.to_pylist() for array in arrays[:-1]]
+        values: list[Any] = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        values = values if lists else [0] * len(arrays[-1])
+        read = self.aggregate.from_bytes
+        partials = arrays[-1].to_pylist()
+        return [
+            value if partial is None else own.Lifted(read(partial))
+            for value, partial in zip(values, partials, strict=True)
+        ]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """One partial for each run that has any."""
+        lift, merge = self.aggregate.lifter(), self.aggregate.merger()
+        rows = self.rows(arrays)
+        found: list[bytes] = []
+        some = np.zeros(len(offsets) - 1, np.int64)
+        for run, (start, end) in enumerate(
+            zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ):
+            partial: Any = EMPTY
+            for row in rows[start:end]:
+                partial = merge(partial, row.partial if type(row) is own.Lifted else lift(row))
+            if partial is not EMPTY:
+                found.append(self.aggregate.to_bytes(partial))
+                some[run] = 1
+        nothing = [pa.nulls(len(found), array.type) for array in arrays[:-1]]
+        return [*nothing, pa.array(found, pa.binary())], some
+
+
+@dataclass(frozen=True)
+class Form:
+    """The slots of an aggregate: how many rows, and what they amount to (nothing for a count)."""
+
+    aggregate: Aggregate
+    rows: RowsSlot
+    slot: Slot | None
+
+
+def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
+    """The form that suits an aggregate over columns of these types."""
+    rows = RowsSlot(aggregate)
+    kind = type(aggregate)
+    if kind is Count:
+        return Form(aggregate, rows, None)
+    empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
+    if kind in (Max, Min, First, Last, ArgMax):
+        return Form(aggregate, rows, PickSlot(aggregate))
+    plain = all(column.words is None for column in empty)
+    if kind in (Sum, Mean) and plain:
+        return Form(aggregate, rows, TotalSlot(aggregate))
+    if kind is GeometricMean and plain:
+        return Form(aggregate, rows, TotalSlot(aggregate, logarithm=True))
+    if kind.__module__.partition(".")[0] != "windrow" and plain:
+        kinds = tuple(column.values.dtype for column in empty)
+        both = [own.compile_aggregate(aggregate, kinds, nulls) for nulls in (False, True)]
+        if all(compiled.module is not None for compiled in both):
+            return Form(aggregate, rows, OwnSlot(aggregate))
+    return Form(aggregate, rows, PythonSlot(aggregate))

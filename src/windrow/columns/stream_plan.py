@@ -1,0 +1,159 @@
+"""What a stream computes, what came of a turn, and the head of the state as it is written down."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.aggregates.schema import frame, unframe
+from windrow.columns.cells import Traffic
+from windrow.columns.prepare import time_column
+from windrow.columns.ranges import Array
+from windrow.columns.segment_queue import Borders
+from windrow.columns.stretch import Reach
+from windrow.rolling import Rolling
+from windrow.slides import Time
+
+STATE_VERSION = 1
+SEGMENT_ROWS = 1 << 17
+LONG_AGO = -(1 << 62)
+_KIND = b"H"
+_OWNER = b"windrow\0"
+
+
+def ticks(table: pa.Table, spec: Rolling) -> Array:
+    """A table's times."""
+    return time_column(table, str(spec.time), spec.unit)[0]
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """What a stream computes: the specification, the columns that come, and how they are kept."""
+
+    spec: Rolling
+    schema: pa.Schema
+    reaches: dict[str, Reach]
+    """Where each time window looks; for a rows window, its horizon."""
+    buckets: int = 1
+    segment_rows: int = SEGMENT_ROWS
+
+    @property
+    def kept(self) -> list[str]:
+        """The columns that are kept of rows that were answered."""
+        names = [*self.spec.key, str(self.spec.time)]
+        names += [column for aggregate in self.spec.aggregates for column in aggregate.columns]
+        return list(dict.fromkeys(names))
+
+    def contract(self) -> dict[str, Any]:
+        """What the state depends on, as the head records it."""
+        spec = self.spec
+        return {
+            "version": STATE_VERSION,
+            "buckets": self.buckets,
+            "key": list(spec.key),
+            "time": str(spec.time),
+            "tie": list(spec.tie),
+            "rows": {name: str(self.schema.field(name).type) for name in self.schema.names},
+            "kept": self.kept,
+            "aggregates": [f"{a.identification}({','.join(a.columns)})" for a in spec.aggregates],
+            "windows": {label: repr(window) for label, window in spec.windows.items()},
+            "reaches": {label: [r.start, r.end] for label, r in self.reaches.items()},
+            "timed": [label for label, w in spec.windows.items() if isinstance(w, Time)],
+        }
+
+
+@dataclass
+class Sight:
+    """Where a window stands: segments before ``tail`` are gone, those of its queue are folded."""
+
+    shelf: int
+    tail: int = 0
+    front_low: int = LONG_AGO
+    """Rows of the queue's first segment, and of later ones, are at or after this time."""
+    back_low: int = LONG_AGO
+    """Rows of the segments after the queue are at or after this time."""
+    folds: bool = False
+    """Whether the queue holds anything: a window that replays its rows only counts segments."""
+    filled: bool = False
+    """Whether a rows window has its cell."""
+    borders: Borders = field(default_factory=Borders)
+
+    def cells(self) -> list[int]:
+        """The numbers of its cells."""
+        at = self.borders
+        sums = [~number for number in (at.front_sum, at.back_sum) if number >= 0]
+        return [*range(at.f, at.e), *sums] if self.folds else [0] * self.filled
+
+
+@dataclass
+class Head:
+    """What a bucket remembers between turns, besides its cells."""
+
+    contract: dict[str, Any]
+    frontier: int | None = None
+    oldest: int = 0
+    next: int = 0
+    latest: int | None = None
+    """Rows that were answered are before this time."""
+    waiting: list[list[int]] = field(default_factory=list)
+    """Of each waiting cell: number, earliest and latest time, rows."""
+    next_waiting: int = 0
+    sights: dict[str, Sight] = field(default_factory=dict)
+    shelves: int = 1
+    log_bytes: int = 0
+    waiting_bytes: int = 0
+    log_rows: int = 0
+    timer: int | None = None
+    """When the bucket asked to be called, in the store's own unit of time."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Of a few cells: how many bytes they take."""
+
+    @property
+    def earliest_waiting(self) -> int | None:
+        """The time of the first row that waits."""
+        return min((earliest for _, earliest, _, _ in self.waiting), default=None)
+
+    @property
+    def waiting_rows(self) -> int:
+        """How many rows wait."""
+        return sum(rows for *_, rows in self.waiting)
+
+    def to_bytes(self) -> bytes:
+        """As JSON, framed."""
+        return frame(_KIND, _OWNER, json.dumps(asdict(self)).encode())
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "Head":
+        """What ``to_bytes`` wrote."""
+        reader = unframe(_KIND, _OWNER, data, "the state of a stream")
+        found = json.loads(reader.take(reader.remaining()))
+        for label, sight in found["sights"].items():
+            found["sights"][label] = Sight(**{**sight, "borders": Borders(**sight["borders"])})
+        found["sizes"] = {int(number): size for number, size in found["sizes"].items()}
+        return Head(**found)
+
+
+@dataclass
+class Turn:
+    """What came of one turn."""
+
+    answered: pa.Table | None = None
+    late: pa.Table | None = None
+    """Rows before the frontier, and rows without a time."""
+    rows: int = 0
+    without_time: int = 0
+    overflows: int = 0
+    latest: int | None = None
+    """The latest time that came."""
+    traffic: Traffic = field(default_factory=Traffic)
+
+    @property
+    def late_rows(self) -> int:
+        """How many rows came too late."""
+        return 0 if self.late is None else self.late.num_rows - self.without_time
+
+    @property
+    def answered_rows(self) -> int:
+        """How many rows were answered."""
+        return 0 if self.answered is None else self.answered.num_rows

@@ -1,0 +1,254 @@
+"""Windows over the state of a bucket: what each looks at in a turn, and what it keeps for later."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import Aggregate
+from windrow.columns.arranged import Arranged, Piece, answer, codes_of, fold, lifted, slots_of
+from windrow.columns.cells import Cell, Cells, Shelf
+from windrow.columns.prepare import array_of, by_code, plain_column
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.segment_queue import Borders, SegmentQueue
+from windrow.columns.slots import Form, Slot
+from windrow.columns.stream_plan import Head, Sight, StreamPlan, Turn, ticks
+from windrow.slides import Rows
+
+Outputs = list[tuple[str, Form]]
+
+
+@dataclass(frozen=True)
+class New:
+    """Rows that are asked for: sorted by key and time, with where each key begins."""
+
+    table: pa.Table
+    time: Array
+    offsets: Array
+
+    @property
+    def earliest(self) -> int:
+        """The first time."""
+        return int(self.time.min())
+
+    @property
+    def latest(self) -> int:
+        """The last time."""
+        return int(self.time.max())
+
+
+class State(Protocol):
+    """What a view needs of its bucket."""
+
+    plan: StreamPlan
+    head: Head
+    log: Cells
+    forms: dict[Aggregate, Form]
+    turn: Turn
+
+
+class View:
+    """A window of the specification over a bucket's state, during one turn."""
+
+    def __init__(self, state: State, label: str, first: int | None = None) -> None:
+        self.state, self.label = state, label
+        self.sight = state.head.sights.get(label) or self._begin(first)
+        self.spec = state.plan.spec
+        self.reach = state.plan.reaches[label]
+        self.shelf = Shelf(state.log, self.sight.shelf)
+        self.outputs: Outputs = [
+            (name, state.forms[aggregate])
+            for name, aggregate, found in self.spec.outputs
+            if found == label
+        ]
+
+    def _begin(self, first: int | None) -> Sight:
+        """Look at the segments from a number on; without one, at those to come."""
+        head = self.state.head
+        first = head.next if first is None else first
+        sight = Sight(head.shelves, first, borders=Borders(*([first] * 6)))
+        head.shelves += 1
+        head.sights[self.label] = sight
+        return sight
+
+    def lifted(self, table: pa.Table, slots: Sequence[Slot]) -> Piece:
+        """Rows with the columns of some slots."""
+        return lifted(table, self.spec.key, ticks(table, self.spec), slots)
+
+    def write(
+        self, arranged: Arranged, ranges: Ranges, outputs: Outputs, answers: dict[str, pa.Array]
+    ) -> None:
+        """The answers of some outputs."""
+        for name, form in outputs:
+            found, overflows = answer(form, arranged, ranges, self.spec.min_rows)
+            answers[name] = found
+            self.state.turn.overflows += overflows
+
+
+class TimeView(View):
+    """A stretch of time behind every row."""
+
+    def __init__(self, state: State, label: str, first: int | None = None) -> None:
+        super().__init__(state, label, first)
+        self.folded = [(n, f) for n, f in self.outputs if f.aggregate.kind == "bounded"]
+        self.replayed = [(n, f) for n, f in self.outputs if f.aggregate.kind != "bounded"]
+        self.slots = slots_of([form for _, form in self.folded])
+        self.sight.folds = bool(self.folded)
+        self.queue = SegmentQueue(self.shelf, self._merged, self.sight.borders)
+
+    def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
+        """From the rows that leave, what is folded, and the rows that come."""
+        sight, at, reach = self.sight, self.sight.borders, self.reach
+        while at.f < at.e and sight.front_low < new.latest + reach.start:
+            sight.front_low = self._segment(at.f).numbers["high"]
+            self._evict()
+        first = new.earliest + reach.start
+        while sight.tail < at.f and self._segment(sight.tail).numbers["high"] <= first:
+            sight.tail += 1
+        old = [self._segment(number).table for number in range(sight.tail, at.f)]
+        young = [cell.table for cell in self._coming(new.latest + reach.end)]
+        if self.folded:
+            parts = [self._piece(cell) for cell in self.queue.parts()]
+            self._write(new, kept, old, parts, young, self.folded, answers)
+        if self.replayed:
+            old += [self._segment(number).table for number in range(at.f, at.e)]
+            self._write(new, kept, old, [], young, self.replayed, answers)
+
+    def take_in(self, frontier: int) -> None:
+        """Fold the segments that every later row will see whole."""
+        sight, at, reach = self.sight, self.sight.borders, self.reach
+        for number in range(at.e, self.state.head.next):
+            if sight.back_low >= frontier + reach.end:
+                return
+            cell = self._segment(number)
+            low, high = cell.numbers["low"], cell.numbers["high"]
+            if high > frontier + reach.end:
+                return
+            sight.back_low = high
+            if at.f < at.e or low >= frontier + reach.start:
+                sight.front_low = low if at.f == at.e else sight.front_low
+                self._push(cell)
+            else:  # it begins to leave before it could be of use
+                self.queue.start_at(number + 1)
+                sight.front_low = high
+
+    def _segment(self, number: int) -> Cell:
+        return self.state.log[number]
+
+    def _coming(self, until: int) -> list[Cell]:
+        """Segments after the queue that begin before a time."""
+        low, found = self.sight.back_low, []
+        for number in range(self.sight.borders.e, self.state.head.next):
+            if low >= until:
+                break
+            found.append(self._segment(number))
+            low = found[-1].numbers["high"]
+        return found
+
+    def _write(
+        self,
+        new: New,
+        kept: pa.Table,
+        old: list[pa.Table],
+        middle: list[Piece],
+        young: list[pa.Table],
+        outputs: Outputs,
+        answers: dict[str, pa.Array],
+    ) -> None:
+        slots = slots_of([form for _, form in outputs])
+        pieces = [self.lifted(table, slots) for table in old]
+        pieces += middle
+        pieces += [self.lifted(table, slots) for table in young]
+        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets)
+        ranges = arranged.reach(self.reach.start, self.reach.end)
+        self.write(arranged, ranges, outputs, answers)
+
+    # Without anything to fold there is no queue: only its ends are kept.
+
+    def _evict(self) -> None:
+        if self.folded:
+            self.queue.evict()
+        else:
+            self.sight.borders.f += 1
+
+    def _push(self, cell: Cell) -> None:
+        if self.folded:
+            piece = self.lifted(cell.table, self.slots)
+            self.queue.push(self._cell(fold([piece], self.slots)))
+        else:
+            self.sight.borders.e += 1
+
+    def _merged(self, a: Cell, b: Cell) -> Cell:
+        return self._cell(fold([self._piece(a), self._piece(b)], self.slots))
+
+    def _cell(self, piece: Piece) -> Cell:
+        names = [f"key.{i}" for i in range(len(piece.keys))]
+        arrays = list(piece.keys)
+        for place, slot in enumerate(self.slots):
+            for column, array in enumerate(piece.slots[slot.name]):
+                names.append(f"{place}.{column}")
+                arrays.append(array)
+        return Cell(pa.table(arrays, names=names), {"rows": piece.size})
+
+    def _piece(self, cell: Cell) -> Piece:
+        groups: dict[str, list[pa.Array]] = {"key": []}
+        for name, column in zip(cell.table.column_names, cell.table.columns, strict=True):
+            groups.setdefault(name.partition(".")[0], []).append(plain_column(column))
+        slots = {slot.name: groups[str(place)] for place, slot in enumerate(self.slots)}
+        times = np.full(cell.numbers["rows"], self.sight.back_low - 1, np.int64)
+        return Piece(groups["key"], times, slots)
+
+
+class RowsView(View):
+    """A number of rows behind every row, none older than a horizon; the last rows are one cell."""
+
+    @property
+    def window(self) -> Rows:
+        """The window."""
+        window = self.spec.windows[self.label]
+        assert isinstance(window, Rows)
+        return window
+
+    def _recent(self) -> list[pa.Table]:
+        return [self.shelf[0].table] if self.sight.filled else []
+
+    def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
+        """From the last rows of every key."""
+        slots = slots_of([form for _, form in self.outputs])
+        pieces = [self.lifted(table, slots) for table in self._recent()]
+        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets)
+        ranges = arranged.last_rows(self.reach.start, self.window.n, self.window.ending)
+        self.write(arranged, ranges, self.outputs, answers)
+
+    def keep(self, kept: pa.Table, frontier: int) -> None:
+        """The last rows of every key, as far as later rows can see them."""
+        recent = [table.select(kept.column_names) for table in self._recent()]
+        whole = pa.concat_tables([*recent, kept]).combine_chunks()
+        most = self.window.n + self.window.ending - 1
+        times = ticks(whole, self.spec)
+        codes, count = codes_of(
+            [[plain_column(whole[name]) for name in self.spec.key]], [len(times)]
+        )
+        order, offsets = by_code(codes, count, np.arange(len(codes)))
+        chosen = order[_last_of_each(times[order], offsets, most, frontier + self.reach.start)]
+        self.shelf[0] = Cell(whole.take(array_of(chosen)), {})
+        self.sight.filled = True
+
+
+@njit(cache=True, nogil=True)
+def _last_of_each(time, offsets, most, low):  # type: ignore[no-untyped-def]
+    """Which rows are among the last of their run, and not before a time."""
+    keep = np.zeros(len(time), np.bool_)
+    for run in range(len(offsets) - 1):
+        for i in range(max(offsets[run], offsets[run + 1] - most), offsets[run + 1]):
+            keep[i] = time[i] >= low
+    return keep
+
+
+def view_of(state: State, label: str, first: int | None = None) -> Any:
+    """The view of a window; one that is new looks at the segments from ``first`` on."""
+    rows = isinstance(state.plan.spec.windows[label], Rows)
+    return RowsView(state, label, first) if rows else TimeView(state, label, first)

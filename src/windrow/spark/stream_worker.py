@@ -1,0 +1,163 @@
+"""The stateful operator of a stream: one bucket of keys after the other, in Spark's workers."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql import types as T
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from windrow.spark.envelopes import opened, sealed
+
+if TYPE_CHECKING:
+    from windrow.columns.cells import Space
+
+METRICS = (
+    "rows",
+    "late_rows",
+    "rows_without_time",
+    "answered_rows",
+    "overflows",
+    "waiting_rows",
+    "kept_rows",
+    "state_bytes",
+    "state_calls",
+    "state_bytes_read",
+    "state_bytes_written",
+    "latest",
+    "frontier",
+)
+"""What every bucket says of every turn; ``latest`` and ``frontier`` are microseconds."""
+
+OUTPUT = T.StructType(
+    [T.StructField("payload", T.BinaryType()), *(T.StructField(n, T.LongType()) for n in METRICS)]
+)
+_HEAD = T.StructType([T.StructField("head", T.BinaryType())])
+_NUMBER = T.StructType([T.StructField("number", T.LongType())])
+_CELL = T.StructType([T.StructField("cell", T.BinaryType())])
+
+
+class _Space:
+    """Cells as a map of Spark's state."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, number: int) -> bytes | None:
+        found = self.state.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, number: int, data: bytes) -> None:
+        self.state.updateValue((number,), (data,))
+
+    def remove(self, number: int) -> None:
+        self.state.removeKey((number,))
+
+    def clear(self) -> None:
+        self.state.clear()
+
+
+class _Store:
+    """A bucket's state in Spark."""
+
+    log: "Space"
+    waiting: "Space"
+
+    def __init__(self, handle: Any) -> None:
+        self.head = handle.getValueState("head", _HEAD)
+        self.log = _Space(handle.getMapState("log", _NUMBER, _CELL))
+        self.waiting = _Space(handle.getMapState("waiting", _NUMBER, _CELL))
+
+    def load(self) -> bytes | None:
+        found = self.head.get()
+        return None if found is None else bytes(found[0])
+
+    def save(self, head: bytes) -> None:
+        self.head.update((head,))
+
+
+class BucketProcessor(StatefulProcessor):
+    """Takes envelopes, gives envelopes; ``plan`` is a ``StreamPlan``."""
+
+    def __init__(self, plan: Any, kinds: dict[str, pa.DataType], late: str | None) -> None:
+        self.plan, self.kinds, self.late = plan, kinds, late
+
+    def init(self, handle: Any) -> None:
+        """Called once for every task."""
+        self.handle = handle
+        self.store = _Store(handle)
+        self.called: set[int] = set()
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        """Rows came for a bucket."""
+        tables = [opened(row[1]) for row in rows if row[1] is not None]
+        yield self._turn(key, tables, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Any]:
+        """The watermark passed a row that waits."""
+        if key[0] not in self.called:
+            yield self._turn(key, [], timerValues)
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+    def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any) -> Any:
+        from windrow.columns.bucket import Bucket
+
+        watermark = timerValues.getCurrentWatermarkInMs()
+        self.called.add(key[0])
+        bucket = Bucket(self.plan, self.store, fresh=watermark <= 0)
+        turn = bucket.advance(tables, watermark * 1000 if watermark > 0 else None)
+        self._ask_to_be_called(bucket.head, watermark, turn.traffic)
+        bucket.close()
+        head, traffic = bucket.head, turn.traffic
+        numbers = (
+            turn.rows,
+            turn.late_rows,
+            turn.without_time,
+            turn.answered_rows,
+            turn.overflows,
+            head.waiting_rows,
+            head.log_rows,
+            head.log_bytes + head.waiting_bytes,
+            traffic.calls,
+            traffic.bytes_read,
+            traffic.bytes_written,
+            turn.latest,
+            head.frontier,
+        )
+        return Row(payload=self._sealed(turn), **dict(zip(METRICS, numbers, strict=True)))
+
+    def _ask_to_be_called(self, head: Any, watermark: int, traffic: Any) -> None:
+        """A timer for the first row that waits, unless an earlier one is set already."""
+        earliest = head.earliest_waiting
+        if head.timer is not None and head.timer <= watermark:
+            head.timer = None
+        wanted = None if earliest is None else max(earliest // 1000 + 1, watermark + 1)
+        if wanted is not None and (head.timer is None or wanted < head.timer):
+            self.handle.registerTimer(wanted)
+            traffic.calls += 1
+            head.timer = wanted
+
+    def _sealed(self, turn: Any) -> bytes | None:
+        from windrow.spark.worker import fitted
+
+        tables = []
+        if turn.answered is not None:
+            table = fitted(turn.answered, self.kinds)
+            tables.append(self._flagged(table, False))
+        if self.late is not None and turn.late is not None:
+            table = turn.late
+            for name, kind in self.kinds.items():
+                table = table.append_column(name, pa.nulls(table.num_rows, kind))
+            tables.append(self._flagged(table, True))
+        return sealed(pa.concat_tables(tables)) if tables else None
+
+    def _flagged(self, table: pa.Table, late: bool) -> pa.Table:
+        if self.late is None:
+            return table
+        flags = pa.repeat(pa.scalar(late), table.num_rows)
+        return table.append_column(self.late, flags)

@@ -1,0 +1,265 @@
+"""Spark streams: rows packed by bucket of keys, one stateful operator, answers unpacked."""
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from windrow.aggregates import Aggregate
+from windrow.columns.slots import Form, PythonSlot, form_of
+from windrow.columns.stream_plan import StreamPlan
+from windrow.columns.stretch import Reach
+from windrow.errors import BadSpecification, Refused
+from windrow.rolling import Rolling
+from windrow.slides import Rows, Time
+from windrow.spark.axis import clock
+from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, unpacked
+from windrow.spark.keyed import crossed, key_expression, named, quoted
+from windrow.spark.schema import RESERVED, output_schema
+from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor
+from windrow.spark.tables import kinds_of, ready, refuse_without_tie
+from windrow.support import require
+from windrow.times import Duration
+
+BUCKETS = 8
+OBSERVED = "windrow"
+_WATERMARK = f"{RESERVED}watermark"
+_END_OF_TIME = "9999-01-01 00:00:00"
+_DELAY = "spark.watermarkDelayMs"
+_LONGEST = 1 << 60
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What only streams need to know."""
+
+    schema: Any = None
+    buckets: int = BUCKETS
+    late: str | None = None
+    flush: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.buckets, int) or not 1 <= self.buckets <= 1 << 15:
+            raise BadSpecification(f"buckets= is a number from 1 to 32768, not {self.buckets!r}")
+        for name in ("late", "flush"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise BadSpecification(f"{name}= is the name of a column, not {value!r}")
+
+
+def options_of(given: dict[str, Any]) -> StreamOptions:
+    """The options as given, each of them known."""
+    known = [field.name for field in fields(StreamOptions)]
+    for name in given:
+        if name not in known:
+            raise BadSpecification(f"there is no option {name!r} for streams: {', '.join(known)}")
+    return StreamOptions(**given)
+
+
+def apply(spec: Rolling, df: Any, **given: Any) -> Any:
+    """The stream with its answers, each row once, as the watermark passes it."""
+    options = options_of(given)
+    spec, schema = ready(spec, df, options)
+    plan, out = planned(spec, schema, options)
+    rows = _watermarked(df, spec, schema, options)
+    packer = _packer(spec, schema, options)
+    names = [*schema.names, BUCKET]
+    envelopes = crossed(
+        rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, _SENT
+    )
+    processor = BucketProcessor(plan, kinds_of(spec, out), options.late)
+    turns = envelopes.groupBy(BUCKET).transformWithState(processor, OUTPUT, "append", "eventTime")
+    observed = turns.observe(OBSERVED, *_metrics())
+    return observed.select("payload").mapInArrow(_unpacker(spec), out)
+
+
+_SENT = T.StructType(
+    [T.StructField(BUCKET, T.IntegerType()), T.StructField(PAYLOAD, T.BinaryType())]
+)
+
+
+def planned(
+    spec: Rolling, schema: T.StructType, options: StreamOptions
+) -> tuple[StreamPlan, T.StructType]:
+    """What is to be computed, and the columns that come out; refuses what cannot be."""
+    refuse(spec, schema, options)
+    if spec.overflow is None:
+        _overflow_is_null(spec)
+    plain = T.StructType([f for f in schema.fields if f.name != options.flush])
+    out = output_schema(spec, plain)
+    if options.late is not None:
+        if options.late.lower() in [name.lower() for name in out.names]:
+            raise BadSpecification(f"late={options.late!r}: there is such a column already")
+        out = T.StructType([*out.fields, T.StructField(options.late, T.BooleanType(), False)])
+    out = T.StructType([_nullable(f, spec, options) for f in out.fields])
+    arrow = to_arrow_schema(plain, timezone="UTC")
+    buckets = options.buckets if spec.key else 1
+    return StreamPlan(spec, arrow, _reaches(spec, schema), buckets), out
+
+
+def _overflow_is_null(spec: Rolling) -> None:
+    """An error would come back at every restart."""
+    copies = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
+    for aggregate in copies.values():
+        aggregate.overflow = "null"
+    spec.aggregates = [copies[id(aggregate)] for aggregate in spec.aggregates]
+    spec.outputs = [(name, copies[id(a)], label) for name, a, label in spec.outputs]
+
+
+def _nullable(field: T.StructField, spec: Rolling, options: StreamOptions) -> T.StructField:
+    """Late rows have no answers, and may have no time."""
+    answers = {name for name, _, _ in spec.outputs}
+    loose = options.late is not None and (field.name in answers or field.name == spec.time)
+    return T.StructField(field.name, field.dataType, field.nullable or loose, field.metadata)
+
+
+def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+    """Say what a stream cannot do, before it is started."""
+    for aggregate in spec.aggregates:
+        for window in spec.windows.values():
+            require("Spark streams", aggregate.kind, window.kind)
+    spec.check_columns([*schema.names])
+    for label, window in spec.windows.items():
+        if window.after:  # type: ignore[union-attr]
+            raise Refused(f"window {label!r} looks ahead, at rows that have not come yet")
+        if isinstance(window, Rows) and window.within is None:
+            raise Refused(
+                f"window {label!r} could reach back for ever: say how far on a stream, "
+                f'rows({window.n}, within="30d")'
+            )
+    if spec.every is not None:
+        raise Refused("every= (ticks) is not part of streams in this version")
+    if spec.engine == "native":
+        raise Refused('engine="native": Spark has no such operator for streams')
+    if spec.time is None:
+        raise Refused("a stream needs time=, the column that its watermark is about")
+    kind = schema[spec.time].dataType
+    if not isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        raise Refused(
+            f"time column {spec.time!r} has type {kind.simpleString()}: Spark's watermarks are "
+            "about timestamps. Make one of it with to_timestamp(), or timestamp_micros() of an "
+            "integer"
+        )
+    refuse_without_tie(spec)
+    _refuse_without_watermark(spec, schema, options)
+
+
+def _refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+    assert spec.time is not None
+    if spec.lateness is None:
+        if _DELAY not in schema[spec.time].metadata:
+            raise Refused(
+                'a stream needs lateness=, how late rows may be: Rolling(..., lateness="10 '
+                'minutes"); or a stream that has .withWatermark on the time column already'
+            )
+        if options.flush is not None:
+            raise Refused("flush= moves the watermark, which then must be windrow's: say lateness=")
+    if options.flush is not None:
+        if options.flush not in schema.names:
+            raise BadSpecification(f"flush={options.flush!r}: there is no such column")
+        if not isinstance(schema[options.flush].dataType, T.BooleanType):
+            raise BadSpecification(f"flush={options.flush!r}: the column must be boolean")
+
+
+def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
+    assert spec.time is not None
+    ticks = clock(schema, spec.time)
+    out = {}
+    for label, window in spec.windows.items():
+        what = f"window {label!r}"
+        if isinstance(window, Rows):
+            length = ticks.length(window.within, what)  # type: ignore[arg-type]
+            start, end = 1 - length, 1
+        else:
+            assert isinstance(window, Time)
+            length = ticks.length(window.length, what)
+            ending = ticks.length(window.ending, what) if window.ending else 0
+            start = -ending - length + (0 if window.includes_start else 1)
+            end = -ending + (1 if window.includes_end else 0)
+        if -start > _LONGEST:
+            raise BadSpecification(f"{what} is too long")
+        out[label] = Reach(label, "time", start, end)
+    return out
+
+
+def _watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    if spec.lateness is None:
+        return df
+    assert isinstance(spec.lateness, Duration)
+    delay = f"{-(-spec.lateness.nanoseconds // 1_000_000)} milliseconds"
+    time = F.col(quoted(str(spec.time)))
+    if options.flush is None:
+        return df.withWatermark(str(spec.time), delay)
+    end = F.lit(_END_OF_TIME).cast(schema[str(spec.time)].dataType)
+    moved = df.withColumn(_WATERMARK, F.when(F.col(quoted(options.flush)), end).otherwise(time))
+    return moved.withWatermark(_WATERMARK, delay).drop(_WATERMARK)
+
+
+def _bucket(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    if not spec.key:
+        return F.lit(0)
+    keys = [key_expression(schema, name) for name in spec.key]
+    return F.pmod(F.xxhash64(*keys), F.lit(options.buckets)).cast("int")
+
+
+def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    names, flush = schema.names, options.flush
+    ids = bucket_ids(options.buckets if spec.key else 1)
+
+    def windrow_pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from packed(batches, names, ids, flush)
+
+    return named(windrow_pack, spec)
+
+
+def _unpacker(spec: Rolling) -> Any:
+    def windrow_unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from unpacked(batches)
+
+    return named(windrow_unpack, spec)
+
+
+def _metrics() -> list[Any]:
+    """What ``StreamingQueryProgress.observedMetrics`` shows under ``windrow``."""
+    times = ("latest", "frontier")
+    sums = [F.sum(name).alias(name) for name in METRICS if name not in times]
+    frontier = F.min("frontier")
+    lag = (F.max("latest") - frontier) / F.lit(1e6)
+    return [
+        *sums,
+        F.timestamp_micros(frontier).alias("frontier"),
+        lag.alias("watermark_lag_seconds"),
+    ]
+
+
+def explain(spec: Rolling, df: Any, **given: Any) -> str:
+    """How the stream runs: its operator, its state, and what each answer costs."""
+    options = options_of(given)
+    spec, schema = ready(spec, df, options)
+    plan, out = planned(spec, schema, options)
+    by = f"by {', '.join(spec.key)}" if spec.key else "without a key: one task"
+    lateness = spec.lateness.label if spec.lateness is not None else "as its watermark says"
+    lines = [
+        f"Spark stream {by}, in {plan.buckets} buckets; rows may be late by {lateness}",
+        f"kept of each row: {', '.join(plan.kept)}",
+    ]
+    forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in spec.aggregates}
+    for name, aggregate, label in spec.outputs:
+        kind = out[name].dataType.simpleString()
+        lines.append(f"answer {name}: {kind}, {_how(spec, label, aggregate, forms)}")
+    return "\n".join(lines)
+
+
+def _how(spec: Rolling, label: str, aggregate: Aggregate, forms: dict[Aggregate, Form]) -> str:
+    slot = forms[aggregate].slot
+    how = "by Python, one value at a time" if isinstance(slot, PythonSlot) else "compiled"
+    if isinstance(spec.windows[label], Rows):
+        return f"from the last rows of every key, written anew with each batch; {how}"
+    if aggregate.kind != "bounded":
+        return f"by replaying the window's rows in every batch; {how}"
+    return f"rows that leave, folded segments (DABA Lite), rows that come; {how}"
