@@ -42,7 +42,12 @@ def members(
         place = own.index(i)
         end = place + 1 - window.ending + window.after
         start = place - window.ending - window.n + 1
-        return own[max(0, start) : max(0, end)]
+        found = own[max(0, start) : max(0, end)]
+        if window.within is None:
+            return found
+        assert spec.time is not None
+        oldest = rows[i][spec.time] - amount(window.within, unit)
+        return [j for j in found if rows[j][spec.time] > oldest]
     assert spec.time is not None
     time = spec.time
     if isinstance(window, Bounds):
