@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from windrow.aggregates import Aggregate, GeometricMean, Sum
+from windrow.aggregates import Aggregate, GeometricMean, StdDev, Sum, Variance, exact
 from windrow.columns import own
 from windrow.columns.answers import BY_CLASS, Task, differences, means_of_logarithms, prefix_sums
+from windrow.columns.builtin import kernels
+from windrow.columns.expansions import exact_variances
 from windrow.columns.prepare import (
     Column,
     Prepared,
@@ -27,7 +29,16 @@ from windrow.columns.prepare import (
     valid_of,
 )
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.slots import Arrays, Form, OwnSlot, PythonSlot, Slot, filled
+from windrow.columns.slots import (
+    Arrays,
+    Form,
+    OddSlot,
+    OwnSlot,
+    PowerSlot,
+    PythonSlot,
+    Slot,
+    filled,
+)
 
 
 @dataclass
@@ -56,9 +67,8 @@ def slots_of(forms: Sequence[Form]) -> list[Slot]:
     """The slots of some forms, each once."""
     found: dict[str, Slot] = {}
     for form in forms:
-        found[form.rows.name] = form.rows
-        if form.slot is not None:
-            found[form.slot.name] = form.slot
+        for slot in (form.rows, *form.slots):
+            found[slot.name] = slot
     return list(found.values())
 
 
@@ -225,6 +235,8 @@ def answer(form: Form, arranged: Arranged, ranges: Ranges, least: int) -> tuple[
     """The answers of the rows that are asked for, and how many of them are too large to be told."""
     aggregate, slot = form.aggregate, form.slot
     rows = filled(arranged.slot(form.rows.name)[0])
+    if isinstance(slot, PowerSlot):
+        return _moments(form, arranged, _Task(aggregate, [], rows, ranges, least), rows), 0
     arrays = [] if slot is None else arranged.slot(slot.name)
     named = slot is not None and not isinstance(slot, OwnSlot | PythonSlot)
     columns = [number_column(array, _name(aggregate, i)) for i, array in enumerate(arrays * named)]
@@ -253,6 +265,63 @@ def _compiled(task: Task, arrays: Arrays) -> pa.Array:
     inputs = tuple(numbers_of(array) for array in arrays)
     out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, 1)
     return array_of(out, mask=task.missing())
+
+
+def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
+    """Variances from power sums; those that two words cannot decide, and odd ones, exactly."""
+    aggregate, ranges = task.aggregate, task.ranges
+    assert isinstance(aggregate, Variance)
+    *parts, texts = (arranged.slot(slot.name)[0] for slot in form.slots)
+    x, high, low = (filled(part) for part in parts)
+    root = isinstance(aggregate, StdDev)
+    out = np.zeros(len(ranges))
+    doubtful = np.empty(len(ranges), np.int64)
+    module = kernels("deviation_parts" if root else "variance_parts")
+    inputs = (x, high, low)
+    rest = (prefix_sums(rows), aggregate.ddof, out, doubtful)
+    count = ranges.run(module, inputs, 0, len(ranges), *rest)
+    again = doubtful[:count]
+    lo, hi = ranges.of(again)
+    answers = out[again]
+    exact_variances(*inputs, lo, hi, task.present()[again], aggregate.ddof, root, answers)
+    out[again] = answers
+    if texts.null_count < len(texts):
+        known = _known_partials(form.slots[-1], texts)
+        _with_odd_rows(aggregate, inputs, rows, known, ranges, out)
+    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+def _with_odd_rows(
+    aggregate: Variance,
+    inputs: tuple[Array, Array, Array],
+    rows: Array,
+    known: dict[int, Any],
+    ranges: Ranges,
+    out: Array,
+) -> None:
+    """Ranges with rows whose squares no float holds, by Python's integers."""
+    odd = np.zeros(len(rows), np.bool_)
+    odd[list(known)] = True
+    lo, hi = ranges.bounds()
+    for i in np.flatnonzero(differences(prefix_sums(odd), ranges)).tolist():
+        total: Any = (0, 0, 0)
+        for j in range(int(lo[i]), int(hi[i])):
+            total = aggregate.combine(total, known.get(j, (0, 0, 0)))
+            total = aggregate.combine(total, _power_sums(*(float(part[j]) for part in inputs)))
+        answer = aggregate.lower((int(rows[lo[i] : hi[i]].sum()), *total[1:]))
+        out[i] = 0.0 if answer is None else answer
+
+
+def _known_partials(slot: Slot, texts: pa.Array) -> dict[int, Any]:
+    assert isinstance(slot, OddSlot)
+    read = slot.aggregate.from_bytes
+    return {i: read(text) for i, text in enumerate(texts.to_pylist()) if text is not None}
+
+
+def _power_sums(x: float, high: float, low: float) -> tuple[int, int, int]:
+    """A row, or a stand-in, as ``Variance`` keeps them; its count is known from elsewhere."""
+    squares = [exact.of_float(part) >> exact.MARK_BITS for part in (high, low)]
+    return (0, exact.of_float(x), sum(squares) << 1074 + exact.MARK_BITS)
 
 
 def _by_python(task: Task, slot: PythonSlot, arrays: Arrays) -> pa.Array:

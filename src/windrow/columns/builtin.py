@@ -154,8 +154,10 @@ else:
     )
 
 
-def moments(root: bool, nulls: bool) -> Parts:
+def moments(root: bool, nulls: bool, parts: bool = False) -> Parts:
     """Power sums in two words: s + e = Σx, q + f = Σx², through exact products.
+
+    ``parts``: squares come as two columns, and rows may stand for many: ``counts`` says how many.
 
     The variance is (Σx² − (Σx)²/n) / (n − ddof) in two-word arithmetic. What cancellation leaves of
     the words' precision is checked for every row; rows where it might not do for the last bit are
@@ -167,11 +169,16 @@ def moments(root: bool, nulls: bool) -> Parts:
 v2 = v * v
 {q}, t = two_sum({q}, v2)
 {f} += t + fma(v, v, -v2)"""
+    if parts:
+        step = """{s}, t = two_sum({s}, x[U(j)])
+{e} += t
+{q}, t = two_sum({q}, high_part[U(j)])
+{f} += t + low_part[U(j)]"""
     value = "(top + top_e) / (n - ddof)"
     count = "(counts[U(high)] - counts[U(low)])" if nulls else "rows"
     return Parts(
         source=_TWO_SUM + "\nfrom windrow.columns.fused import fma\n",
-        inputs=("x",),
+        inputs=("x", "high_part", "low_part") if parts else ("x",),
         types=("np.float64",) * 4,
         outs="out, doubtful",
         extra="counts, ddof, ",
@@ -211,6 +218,8 @@ _KERNELS: dict[str, Callable[[], Parts]] = {
     "checked_total": checked_total,
     "arg_max": arg_max,
     "max_count": max_count,
+    "variance_parts": partial(moments, root=False, nulls=True, parts=True),
+    "deviation_parts": partial(moments, root=True, nulls=True, parts=True),
     **{
         f"{name}{'_nulls' * nulls}": partial(moments, root=root, nulls=nulls)
         for name, root in (("variance", False), ("deviation", True))

@@ -32,13 +32,13 @@ from windrow.aggregates import (
 )
 from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
-from windrow.columns.fused import fma
+from windrow.columns.expansions import squares
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
 PICKS = {Max: 0, Min: 1, First: 2, Last: 3, ArgMax: 4}
-_SQUARES_EXACT = (1e-140, 1e140)
-_LARGEST_EXACT = 1 << 53
+SQUARES_EXACT = (1e-140, 1e140)
+LARGEST_EXACT = 1 << 53
 _WORD = 62
 
 
@@ -128,12 +128,13 @@ def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
 def _squares_are_exact(column: Column) -> bool:
     size = np.abs(column.filled(0).astype(np.float64))
     if not column.is_float:
-        return bool(not len(size) or size.max() <= _LARGEST_EXACT)
-    low, high = _SQUARES_EXACT
+        return bool(not len(size) or size.max() <= LARGEST_EXACT)
+    low, high = SQUARES_EXACT
     return bool(((size == 0) | (size >= low) & (size <= high) | ~np.isfinite(size)).all())
 
 
 def run_sums(values: Array, offsets: Array) -> Array:
+    """The sum of each run."""
     prefix = np.zeros(len(values) + 1, values.dtype)
     np.cumsum(values, out=prefix[1:])
     return prefix[offsets[1:]] - prefix[offsets[:-1]]
@@ -184,18 +185,10 @@ def _counted(rows: Array, totals: list[int]) -> list[Any]:
     return list(zip(rows.tolist(), totals, strict=True))
 
 
-@njit(cache=True, nogil=True)
-def _squares(x, high, low):  # type: ignore[no-untyped-def]
-    for i in range(len(x)):
-        p = x[i] * x[i]
-        high[i] = p
-        low[i] = fma(x[i], x[i], -p) if np.isfinite(p) else 0.0
-
-
 def _power_sums(column: Column, valid: Array, offsets: Array, rows: Array) -> list[Any]:
     x = column.filled(0).astype(np.float64)
     high, low = np.empty(len(x)), np.empty(len(x))
-    _squares(x, high, low)
+    squares(x, high, low)
     sums = [
         _totals(Column("", part, None, pa.float64()), valid, offsets) for part in (x, high, low)
     ]

@@ -10,12 +10,13 @@ Aggregates share slots: mean, sum and standard deviation all need the sum of a c
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from windrow.aggregates import (
     EMPTY,
@@ -28,17 +29,25 @@ from windrow.aggregates import (
     Max,
     Mean,
     Min,
+    StdDev,
     Sum,
+    Variance,
 )
 from windrow.columns import own
 from windrow.columns.answers import input_columns
-from windrow.columns.middles import PICKS, lifted_runs, pick, run_sums
-from windrow.columns.prepare import Prepared, array_of, number_column, numbers_of, valid_of
+from windrow.columns.expansions import shortest, shortest_integers, squares
+from windrow.columns.middles import (
+    LARGEST_EXACT,
+    PICKS,
+    SQUARES_EXACT,
+    lifted_runs,
+    pick,
+    run_sums,
+)
+from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
 
 Arrays = list[pa.Array]
-_LARGE = 2.0**1000
-_MOST_WORDS = 64
 
 
 class Slot(ABC):
@@ -118,94 +127,6 @@ class PickSlot(Slot):
         return [array.take(array_of(found[some])) for array in arrays], some.astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
-def _shortest(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
-    """Each run as few floats with the same exact sum; what is infinite or missing stays alone.
-
-    Adding x to non-overlapping words keeps them so, without any rounding (Shewchuk 1997). Runs with
-    numbers near the largest there is stay as they are: adding those could overflow.
-    """
-    words = np.empty(_MOST_WORDS)
-    place = 0
-    for run in range(len(offsets) - 1):
-        start = place
-        count = 0
-        plus = minus = nan = plain = False
-        for i in range(offsets[run], offsets[run + 1]):
-            if not valid[i]:
-                continue
-            v = x[i]
-            if v != v:
-                nan = True
-            elif v == np.inf:
-                plus = True
-            elif v == -np.inf:
-                minus = True
-            elif abs(v) > _LARGE:
-                plain = True
-        if nan or plus or minus:
-            if nan or plus:
-                out[place] = np.nan if nan else np.inf
-                place += 1
-            if minus and not nan:
-                out[place] = -np.inf
-                place += 1
-            counts[run] = place - start
-            continue
-        for i in range(offsets[run], offsets[run + 1]):
-            if not valid[i]:
-                continue
-            v = x[i]
-            if plain:
-                out[place] = v
-                place += 1
-                continue
-            kept = 0
-            for k in range(count):
-                w = words[k]
-                s = v + w
-                t = s - v
-                low = (v - (s - t)) + (w - t)
-                if low != 0.0:
-                    words[kept] = low
-                    kept += 1
-                v = s
-            words[kept] = v
-            count = kept + 1
-        for k in range(count):
-            if words[k] != 0.0 or count == 1:
-                out[place] = words[k]
-                place += 1
-        counts[run] = place - start
-    return place
-
-
-@njit(cache=True, nogil=True)
-def _shortest_integers(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
-    """Each run as one integer, or several where one cannot hold their sum."""
-    place = 0
-    for run in range(len(offsets) - 1):
-        start = place
-        total = np.int64(0)
-        some = False
-        for i in range(offsets[run], offsets[run + 1]):
-            if not valid[i]:
-                continue
-            v = x[i]
-            s = total + v
-            if ((total ^ s) & (v ^ s)) < 0:  # it would not fit
-                out[place] = total
-                place += 1
-                s = v
-            total = s
-            some = True
-        if some:
-            out[place] = total
-            place += 1
-        counts[run] = place - start
-    return place
-
-
 class TotalSlot(Slot):
     """Numbers with the same exact sum as the run's."""
 
@@ -231,9 +152,77 @@ class TotalSlot(Slot):
         valid = np.ones(len(values), np.bool_) if mask is None else mask
         out = np.empty(len(values) + 1, values.dtype)
         counts = np.empty(len(offsets) - 1, np.int64)
-        kernel = _shortest if values.dtype == np.float64 else _shortest_integers
+        kernel = shortest if values.dtype == np.float64 else shortest_integers
         size = kernel(values, valid, offsets, out, counts)
         return [array_of(out[:size])], counts
+
+
+def _odd(column: Column) -> Array | None:
+    """Where a value or its square cannot be told in floats without rounding; None: nowhere."""
+    size = np.abs(column.filled(0))
+    if column.is_float:
+        low, high = SQUARES_EXACT
+        odd = (size != 0) & np.isfinite(size) & ((size < low) | (size > high))
+    else:
+        odd = (size > LARGEST_EXACT) | (size < 0)  # the smallest integer has no absolute value
+    return odd if odd.any() else None
+
+
+class PowerSlot(TotalSlot):
+    """Values, or one of two parts of their squares, as floats; odd ones are left to ``OddSlot``."""
+
+    def __init__(self, aggregate: Aggregate, part: str) -> None:
+        super().__init__(aggregate)
+        self.part = part
+        self.name = f"{part} {self.name}"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """One part of every value."""
+        column = input_columns(self.aggregate, rows)[0]
+        mask, odd = _mask(column.valid), _odd(column)
+        if odd is not None:
+            mask = odd if mask is None else odd | mask
+        values = column.filled(0).astype(np.float64)
+        if self.part != "value":
+            high, low = np.empty(len(values)), np.empty(len(values))
+            squares(values, high, low)
+            values = high if self.part == "high" else low
+        return [array_of(values, mask)]
+
+
+class OddSlot(Slot):
+    """Partials, as bytes, of rows whose squares floats cannot hold: there are hardly ever any."""
+
+    def __init__(self, aggregate: Variance) -> None:
+        self.aggregate = Variance(*aggregate.columns, nan=aggregate.nan)  # shared by all its kinds
+        self.name = f"odd {self.aggregate.description()}({aggregate.columns[0]})"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """Odd rows only."""
+        column = input_columns(self.aggregate, rows)[0]
+        odd = _odd(column)
+        if odd is None:
+            return [pa.nulls(rows.size, pa.binary())]
+        write, lift = self.aggregate.to_bytes, self.aggregate.lift
+        texts: list[bytes | None] = [None] * rows.size
+        for row in np.flatnonzero(odd).tolist():
+            texts[row] = write(lift(column.values[row].item()))
+        return [pa.array(texts, pa.binary())]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """Combined, where there are any."""
+        some = np.zeros(len(offsets) - 1, np.int64)
+        if arrays[0].null_count == len(arrays[0]):
+            return [arrays[0][:0]], some
+        found: list[bytes] = []
+        texts = arrays[0].to_pylist()
+        read, write = self.aggregate.from_bytes, self.aggregate.to_bytes
+        for run, (start, end) in enumerate(pairwise(offsets.tolist())):
+            partials = [read(text) for text in texts[start:end] if text is not None]
+            if partials:
+                found.append(write(reduce(self.aggregate.combine, partials)))
+                some[run] = 1
+        return [pa.array(found, pa.binary())], some
 
 
 class OwnSlot(Slot):
@@ -266,7 +255,7 @@ class OwnSlot(Slot):
 
 
 class PythonSlot(Slot):
-    """Inputs as they are, and partials as bytes of the aggregate's schema, for Python to combine."""
+    """Inputs as they are, and partials as bytes of the aggregate's schema; Python combines them."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
@@ -295,9 +284,7 @@ class PythonSlot(Slot):
         rows = self.rows(arrays)
         found: list[bytes] = []
         some = np.zeros(len(offsets) - 1, np.int64)
-        for run, (start, end) in enumerate(
-            zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        ):
+        for run, (start, end) in enumerate(pairwise(offsets.tolist())):
             partial: Any = EMPTY
             for row in rows[start:end]:
                 partial = merge(partial, row.partial if type(row) is own.Lifted else lift(row))
@@ -314,7 +301,12 @@ class Form:
 
     aggregate: Aggregate
     rows: RowsSlot
-    slot: Slot | None
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def slot(self) -> Slot | None:
+        """The one that says what kind of form it is."""
+        return self.slots[0] if self.slots else None
 
 
 def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
@@ -322,18 +314,21 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     rows = RowsSlot(aggregate)
     kind = type(aggregate)
     if kind is Count:
-        return Form(aggregate, rows, None)
+        return Form(aggregate, rows)
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in (Max, Min, First, Last, ArgMax):
-        return Form(aggregate, rows, PickSlot(aggregate))
+        return Form(aggregate, rows, (PickSlot(aggregate),))
     plain = all(column.words is None for column in empty)
     if kind in (Sum, Mean) and plain:
-        return Form(aggregate, rows, TotalSlot(aggregate))
+        return Form(aggregate, rows, (TotalSlot(aggregate),))
+    if isinstance(aggregate, Variance) and plain and kind in (Variance, StdDev):
+        parts = [PowerSlot(aggregate, part) for part in ("value", "high", "low")]
+        return Form(aggregate, rows, (*parts, OddSlot(aggregate)))
     if kind is GeometricMean and plain:
-        return Form(aggregate, rows, TotalSlot(aggregate, logarithm=True))
+        return Form(aggregate, rows, (TotalSlot(aggregate, logarithm=True),))
     if kind.__module__.partition(".")[0] != "windrow" and plain:
         kinds = tuple(column.values.dtype for column in empty)
         both = [own.compile_aggregate(aggregate, kinds, nulls) for nulls in (False, True)]
         if all(compiled.module is not None for compiled in both):
-            return Form(aggregate, rows, OwnSlot(aggregate))
-    return Form(aggregate, rows, PythonSlot(aggregate))
+            return Form(aggregate, rows, (OwnSlot(aggregate),))
+    return Form(aggregate, rows, (PythonSlot(aggregate),))
