@@ -195,9 +195,9 @@ def _power_sums(column: Column, valid: Array, offsets: Array, rows: Array) -> li
     out = []
     for n, total, big, small in zip(rows, *sums, strict=True):
         marks = total & exact.MARK_MASK if column.is_float else 0  # integers carry none
-        squares = (big >> exact.MARK_BITS) + (small >> exact.MARK_BITS)
+        squared = (big >> exact.MARK_BITS) + (small >> exact.MARK_BITS)
         plain = total >> exact.MARK_BITS << exact.MARK_BITS
-        out.append((int(n), plain + marks, (squares << 1074 + exact.MARK_BITS) + marks))
+        out.append((int(n), plain + marks, (squared << 1074 + exact.MARK_BITS) + marks))
     return out
 
 
