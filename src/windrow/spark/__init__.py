@@ -31,6 +31,20 @@ def is_stream(df: Any, options: dict[str, Any]) -> bool:
     return bool(df.isStreaming)
 
 
+def stream_settings(buckets: int = 8) -> dict[str, str]:
+    """Settings that streams need, or are better off with; see ``docs/streaming.md``."""
+    from windrow.spark import stream_state
+
+    return stream_state.stream_settings(buckets)
+
+
+def state(checkpoint: str, session: Any = None) -> Any:
+    """What the state of a stream holds, read from outside: a ``stream_state.StreamState``."""
+    from windrow.spark import stream_state
+
+    return stream_state.state(checkpoint, session)
+
+
 def ship(session: Any) -> None:
     """Make windrow available to executors that lack it, for this session.
 

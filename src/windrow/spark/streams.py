@@ -21,6 +21,7 @@ from windrow.spark.axis import clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
 from windrow.spark.schema import RESERVED, output_schema
+from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
 from windrow.support import require
@@ -66,6 +67,8 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     options = options_of(given)
     spec, schema = ready(spec, df, options)
     plan, out = planned(spec, schema, options)
+    if options.schema is None:
+        refuse_other_providers(df.sparkSession)
     rows = _watermarked(df, spec, schema, options)
     packer = _packer(spec, schema, options)
     names = [*schema.names, BUCKET]

@@ -1,0 +1,146 @@
+"""A stream's state from outside, and the settings that streams want."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from windrow.columns.stream_plan import Head
+from windrow.errors import Refused
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_ROCKS_SETTINGS = "spark.sql.streaming.stateStore.rocksdb"
+
+
+def stream_settings(buckets: int = 8) -> dict[str, str]:
+    """Settings that streams need (the first) or are better off with; give them to the session.
+
+    >>> stream_settings()["spark.sql.shuffle.partitions"]
+    '8'
+
+    Nothing is set by windrow itself. ``SparkSession.builder.config(map=stream_settings())``.
+    """
+    return {
+        PROVIDER: ROCKS,
+        f"{_ROCKS_SETTINGS}.changelogCheckpointing.enabled": "true",
+        f"{_ROCKS_SETTINGS}.trackTotalNumberOfRows": "false",
+        "spark.sql.shuffle.partitions": str(buckets),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    }
+
+
+def refuse_other_providers(session: Any) -> None:
+    """Spark's operator keeps its state in RocksDB only, and says so late."""
+    found = session.conf.get(PROVIDER, "")
+    if "RocksDB" not in str(found):
+        raise Refused(
+            f"Spark's stateful operator needs the RocksDB state store: set {PROVIDER} to {ROCKS} "
+            "before the query starts; windrow.spark.stream_settings() has this and other settings"
+        )
+
+
+@dataclass(frozen=True)
+class BucketState:
+    """What one bucket of keys holds."""
+
+    bucket: int
+    frontier: datetime | None
+    """Rows before this time were answered."""
+    rows_kept: int
+    rows_waiting: int
+    bytes: int
+    segments: dict[str, int]
+    """How many folded segments each window has."""
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """What a checkpoint's state holds."""
+
+    version: int
+    windows: dict[str, str]
+    aggregates: list[str]
+    key: list[str]
+    time: str
+    columns_kept: list[str]
+    buckets: list[BucketState]
+
+    @property
+    def rows_kept(self) -> int:
+        """Rows that windows still look at."""
+        return sum(bucket.rows_kept for bucket in self.buckets)
+
+    @property
+    def rows_waiting(self) -> int:
+        """Rows that have not been answered yet."""
+        return sum(bucket.rows_waiting for bucket in self.buckets)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all cells."""
+        return sum(bucket.bytes for bucket in self.buckets)
+
+    @property
+    def frontier(self) -> datetime | None:
+        """Rows before this time were answered, in every bucket."""
+        known = [bucket.frontier for bucket in self.buckets if bucket.frontier is not None]
+        return min(known) if len(known) == len(self.buckets) else None
+
+    def __str__(self) -> str:
+        by = f"by {', '.join(self.key)}" if self.key else "without a key"
+        lines = [
+            f"stream {by}, time {self.time}: state of version {self.version}",
+            f"windows: {', '.join(self.windows)}",
+            f"aggregates: {', '.join(self.aggregates)}",
+            f"kept of each row: {', '.join(self.columns_kept)}",
+            f"answered up to {self.frontier or 'nothing yet'}: {self.rows_kept:,} rows kept, "
+            f"{self.rows_waiting:,} waiting, {self.bytes:,} bytes in {len(self.buckets)} buckets",
+        ]
+        for bucket in self.buckets:
+            segments = ", ".join(f"{label} {n}" for label, n in bucket.segments.items())
+            lines.append(
+                f"  bucket {bucket.bucket}: {bucket.rows_kept:,} kept, {bucket.rows_waiting:,} "
+                f"waiting, {bucket.bytes:,} bytes; segments: {segments or 'none'}"
+            )
+        return "\n".join(lines)
+
+
+def state(checkpoint: str, session: Any = None) -> StreamState:
+    """What the state of a stream holds, read from its checkpoint; the stream may be running."""
+    if session is None:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.active()
+    reader = session.read.format("statestore").option("stateVarName", "head")
+    rows = reader.load(str(checkpoint)).select("key.*", "value.head").collect()
+    heads = sorted((row[0], Head.from_bytes(bytes(row[1]))) for row in rows)
+    if not heads:
+        raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
+    contract = heads[0][1].contract
+    return StreamState(
+        contract["version"],
+        contract["windows"],
+        [_short(text) for text in contract["aggregates"]],
+        contract["key"],
+        contract["time"],
+        contract["kept"],
+        [_bucket(bucket, head) for bucket, head in heads],
+    )
+
+
+def _short(text: str) -> str:
+    """``windrow.Sum Sum(overflow='null')(amount)`` is ``Sum(amount)``."""
+    return f"{text.partition(' ')[0].rpartition('.')[2]}({text.rpartition('(')[2]}"
+
+
+def _bucket(bucket: int, head: Head) -> BucketState:
+    frontier = None
+    if head.frontier is not None:
+        frontier = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=head.frontier)
+    segments = {
+        label: sight.borders.e - sight.borders.f
+        for label, sight in head.sights.items()
+        if not sight.filled
+    }
+    size = head.log_bytes + head.waiting_bytes
+    return BucketState(bucket, frontier, head.log_rows, head.waiting_rows, size, segments)
