@@ -326,7 +326,7 @@ def greedy({inputs}, lo, hi, first, last, {extra}{outs}):
 """
 
 
-SEGMENT = """
+FOLD = """
 @njit(cache=True, nogil=True, error_model="{error_model}")
 def fold({inputs}, offsets, {extra}{middles}):
     for key in range(len(offsets) - 1):
@@ -338,44 +338,4 @@ def fold({inputs}, offsets, {extra}{middles}):
         {store_middle}
     return 0
 
-
-@njit(cache=True, nogil=True, error_model="{error_model}")
-def segment({inputs}, old, new, lo, hi, {middles}, middle_rows, counts, {extra_but_counts}{outs}):
-    longest = 0
-    for key in range(len(old) - 1):
-        longest = max(longest, old[U(key + 1)] - old[U(key)])
-    size = longest + 1
-    {allocate_ring}
-    for key in range(len(old) - 1):
-        begin = old[U(key)]
-        end = old[U(key + 1)]
-        p = identity
-        k = U(end - begin)
-        {store_p8}
-        for jj in range(end - begin):
-            j = end - 1 - jj
-            v = {lift_j}
-            p = combine(v, p)
-            k = U(j - begin)
-            {store_p12}
-        k = U(key)
-        q = {load_middle}
-        first = new[U(key)]
-        high = first
-        for row in range(first, new[U(key + 1)]):
-            i = row - new[0]
-            low = lo[U(i)]
-            while high < hi[U(i)]:
-                j = high
-                v = {lift_j}
-                q = combine(q, v)
-                high += 1
-            k = U(low - begin)
-            p = combine({load}, q)
-            rows = (end - low) + middle_rows[U(key)] + (high - first)
-            if len(counts):
-                rows = counts[U(end)] - counts[U(low)] + middle_rows[U(key)]
-                rows += counts[U(high)] - counts[U(first)]
-            {emit_segment}
-    return 0
 """

@@ -5,15 +5,14 @@ written to a file in the user's cache folder and imported, since numba keeps com
 only for functions of real files whose parts are globals of the same module (numba issue 6264). The
 file's name is the hash of its text: a changed aggregate is another file, and nothing is ever stale.
 
-Six ways of sliding, all over rows sorted by key and time:
+Five ways of sliding, all over rows sorted by key and time, and one of folding:
 
 ``bounded``   Two-Stacks over ranges [lo, hi) that only move forward; flips when the front is empty
 ``block``     the same for the last ``width`` rows of one run: flips fall on blocks of ``width``
 ``steady``    DABA Lite over ranges that only move forward: no flip, a bounded step per row
 ``tree``      base intervals (B-INT), for ranges in any order
 ``greedy``    the fewest combines there can be (``windrow.greedy``), for ranges that move forward
-``segment``   rows that leave, a middle that is never looked into, rows that come: for engines that
-              see a stretch of time at a time; ``fold`` makes the middles
+``fold``      the partial of each run of rows
 
 Indices are unsigned where they index: signed ones would be checked for being negative at every
 access, which makes these loops two to three times as slow.
@@ -104,19 +103,12 @@ def render(parts: Parts) -> str:
         load = ", ".join(f"s{i}[k]" for i in range(count))
         store = "\n".join(_stores("v", count))
         middles = [f"m{i}" for i in range(count)]
-        taken = [f"m{i}[k]" for i in range(count)]
-        present = "counts[U(high)] - counts[U(low)]"
-        out += (skeletons.STEADY + skeletons.TREE + skeletons.GREEDY + skeletons.SEGMENT).format(
+        out += (skeletons.STEADY + skeletons.TREE + skeletons.GREEDY + skeletons.FOLD).format(
             **common
             | {
                 "first_input": parts.inputs[0],
                 "middles": ", ".join(middles),
                 "store_middle": _indent("\n".join(_stores("p", count, "m")), 8),
-                "load_middle": f"({', '.join(taken)})" if count > 1 else taken[0],
-                "store_p8": _indent("\n".join(_stores("p", count)), 8),
-                "store_p12": _indent("\n".join(_stores("p", count)), 12),
-                "extra_but_counts": parts.extra.replace("counts, ", ""),
-                "emit_segment": _indent(parts.emit.replace(present, "rows"), 12),
                 "allocate_ring": _allocate(parts.types, "size", 4),
                 "allocate_tree": _allocate(parts.types, "2 * size + 2", 4),
                 "load": f"({load})" if count > 1 else load,

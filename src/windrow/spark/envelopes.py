@@ -55,7 +55,8 @@ def _by_bucket(table: pa.Table, names: list[str], ids: list[int]) -> Iterator[pa
     codes = np.frombuffer(buckets.buffers()[1], np.int32)[buckets.offset :][: len(buckets)]
     order = np.argsort(codes.astype(np.uint16), kind="stable")  # by radix
     ends = np.cumsum(np.bincount(codes, minlength=len(ids)))
-    table = table.select(names).take(pa.array(order))
+    places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
+    table = table.select(names).take(places)  # pyarrow.array would import pandas
     payloads = []
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         rows = table.slice(start, end - start).combine_chunks()
