@@ -82,9 +82,8 @@ class StreamState:
 
     @property
     def frontier(self) -> datetime | None:
-        """Rows before this time were answered, in every bucket."""
-        known = [bucket.frontier for bucket in self.buckets if bucket.frontier is not None]
-        return min(known) if len(known) == len(self.buckets) else None
+        """Rows before this time were answered; buckets without such rows may not know it yet."""
+        return max((b.frontier for b in self.buckets if b.frontier is not None), default=None)
 
     def __str__(self) -> str:
         by = f"by {', '.join(self.key)}" if self.key else "without a key"
