@@ -12,23 +12,21 @@ def apply(spec: Any, df: Any, **options: Any) -> Any:
     """A specification on a Spark table, or on a stream."""
     from windrow.spark import streams, tables
 
-    return (streams if is_stream(df, options) else tables).apply(spec, df, **options)
+    return (streams if _is_stream(df, options) else tables).apply(spec, df, **options)
 
 
 def explain(spec: Any, df: Any, **options: Any) -> str:
     """What is done on a Spark table, or on a stream, and why."""
     from windrow.spark import streams, tables
 
-    if is_stream(df, options):
+    if _is_stream(df, options):
         return streams.explain(spec, df, **options)
     return tables.explain(spec, df, **options)
 
 
-def is_stream(df: Any, options: dict[str, Any]) -> bool:
-    """Whether rows never end; with schema=, as pipelines need it, options of streams say so."""
-    if options.get("schema") is not None:
-        return any(name in options for name in ("buckets", "late", "flush"))
-    return bool(df.isStreaming)
+def _is_stream(df: Any, options: dict[str, Any]) -> bool:
+    """Whether rows never end; schema= is for pipelines of tables, which must not be asked."""
+    return options.get("schema") is None and bool(df.isStreaming)
 
 
 def stream_settings(buckets: int = 8) -> dict[str, str]:

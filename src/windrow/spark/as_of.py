@@ -24,7 +24,7 @@ def apply(
     refuse(spec)
     tables.refuse_without_tie(spec)
     options = tables.Options(partitions=partitions)
-    spec, schema = tables.ready(spec, events, options)
+    spec, schema = tables.ready(spec, events)
     names = label_names(spec, on)
     others = labels.schema
     check_labels(spec, names, others.names)

@@ -39,7 +39,6 @@ _LONGEST = 1 << 60
 class StreamOptions:
     """What only streams need to know."""
 
-    schema: Any = None
     buckets: int = BUCKETS
     late: str | None = None
     flush: str | None = None
@@ -65,10 +64,9 @@ def options_of(given: dict[str, Any]) -> StreamOptions:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The stream with its answers, each row once, as the watermark passes it."""
     options = options_of(given)
-    spec, schema = ready(spec, df, options)
+    spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
-    if options.schema is None:
-        refuse_other_providers(df.sparkSession)
+    refuse_other_providers(df.sparkSession)
     rows = _watermarked(df, spec, schema, options)
     packer = _packer(spec, schema, options)
     names = [*schema.names, BUCKET]
@@ -243,7 +241,7 @@ def _metrics() -> list[Any]:
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """How the stream runs: its operator, its state, and what each answer costs."""
     options = options_of(given)
-    spec, schema = ready(spec, df, options)
+    spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key: one task"
     lateness = spec.lateness.label if spec.lateness is not None else "as its watermark says"

@@ -127,7 +127,7 @@ def refuse_without_tie(spec: Rolling) -> None:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The table with its answers: lazy, but for borders and counts where those are needed."""
     options = options_of(given)
-    spec, schema = ready(spec, df, options)
+    spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, has_tree(df, options))
     if options.schema is not None:
@@ -146,9 +146,8 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     return _keyed(df, spec, schema, out, options)
 
 
-def ready(spec: Rolling, df: Any, options: Any) -> tuple[Rolling, StructType]:
+def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructType]:
     """A copy that can travel, and the table's columns."""
-    schema = options.schema
     if schema is None:
         schema = df.schema
     elif isinstance(schema, str):
@@ -230,7 +229,7 @@ def _stretched(
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """Which path, how many partitions, how many copies of a row; counts rows where it must."""
     options = options_of(given)
-    spec, schema = ready(spec, df, options)
+    spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, has_tree(df, options))
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key"
