@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java demo test test-slow bench bench-spark lint docs clean
+.PHONY: setup java demo test test-slow bench bench-spark bench-stream lint docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,9 @@ bench: setup
 
 bench-spark: setup java
 	$(BIN)/python -m benchmarks.spark
+
+bench-stream: setup java
+	$(BIN)/python -m benchmarks.streams
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs
