@@ -75,6 +75,8 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
     if window == "bounds":
         return True, "by key, all rows of a key in memory; without a key in one task"
     how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
+    if window == "rows":
+        how += " (with `within=`, in one task)"
     if aggregate == "holistic":
         how += "; interpreted: time and middles grow with the window"
     return True, how
