@@ -266,7 +266,7 @@ def small_batches(report: Report, lookback: int) -> Found:
     count = 200 if lookback == 100 else 60
     what = f"ours, 20,000 rows, lookback of {length:,} batches"
     warm = lookback + 20
-    return report.measure(what, "ours", "small", warm, count, (length,), partitions=8)
+    return report.measure(what, "ours", "small", warm, count, (length,), partitions=2)
 
 
 def flat(report: Report) -> None:
