@@ -1,6 +1,6 @@
 """Spark streams: windrow's operator against what Spark's users write, side by side in one run.
 
-    python -m benchmarks.streams                 # everything, about an hour
+    python -m benchmarks.streams                 # everything; long, see the parts
     python -m benchmarks.streams --only 1,5      # some of the parts
     python -m benchmarks.streams --scale 0.02    # fewer rows, keys and batches, for a first look
 
@@ -9,8 +9,8 @@ changelogs, files of rows that were written before, two of them a batch, read as
 be, into Spark's ``noop`` sink. Each side takes 2 or 8 shuffle partitions, what is faster for it in
 a short trial. Times are medians of ``durationMs.triggerExecution`` after warm-up batches. Every
 query is then started again from its checkpoint for a few more batches, and its answers for some of
-the keys are compared with windrow's answers for the table of all files. Only a run of everything at
-full size writes ``benchmarks/results/streams.md``.
+the keys are compared with windrow's answers for the table of all files (without a window: with
+PyArrow's). Only a run of everything at full size writes ``benchmarks/results/streams.md``.
 """
 
 import argparse
