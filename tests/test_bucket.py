@@ -392,11 +392,6 @@ def test_without_a_frontier_everything_waits() -> None:
     assert turn.answered_rows == 6
 
 
-@pytest.mark.xfail(
-    reason="a waiting cell that is released in part keeps its first number of rows in the head: "
-    "Head.waiting_rows, which is a metric, counts rows that were answered",
-    strict=True,
-)
 def test_rows_that_wait_are_counted() -> None:
     stream = Stream(plan_of(small_spec(), SCHEMA))
     stream.turn(small_table([(0, t) for t in range(100)]), None)
@@ -440,12 +435,6 @@ def test_a_gap_longer_than_every_window_empties_the_state() -> None:
     assert_same(stream.found(), spec(pa.concat_tables(tables)), spec)
 
 
-@pytest.mark.xfail(
-    reason="shelves are numbered on for ever, also when the state is emptied; a cell's number is "
-    "shelf << 49, so after 16,384 shelves it is beyond Spark's long: a stream of ten windows that "
-    "falls silent 1,638 times fails, and cannot be restarted",
-    strict=True,
-)
 def test_numbers_of_cells_do_not_grow_with_the_number_of_gaps() -> None:
     stream = Stream(plan_of(small_spec(), SCHEMA))
     highest = []
@@ -546,11 +535,6 @@ def test_heavy_disorder_keeps_few_waiting_cells() -> None:
     assert_same(stream.found(), spec(pa.concat_tables(tables)), spec)
 
 
-@pytest.mark.xfail(
-    reason="every turn whose rows wait writes a cell of its own, however small, and an entry in "
-    "the head: with a lateness of a thousand turns it has a thousand, written in every turn",
-    strict=True,
-)
 def test_the_head_does_not_grow_with_the_number_of_turns_that_wait() -> None:
     stream = Stream(plan_of(small_spec(), SCHEMA))
     sizes = []
@@ -560,10 +544,6 @@ def test_the_head_does_not_grow_with_the_number_of_turns_that_wait() -> None:
     assert sizes[199] < 2 * sizes[20]
 
 
-@pytest.mark.xfail(
-    reason="Traffic.bytes_written has the head, bytes_read has not",
-    strict=True,
-)
 def test_bytes_read_have_the_head_as_bytes_written_have() -> None:
     stream = Stream(plan_of(small_spec(), SCHEMA))
     stream.turn(small_table([(0, 1)]), 0)
@@ -677,11 +657,6 @@ def test_any_windows_that_look_back_less(seed: int, chosen: dict[str, Any], data
     assert_same(found, wanted.filter(pa.array(later)), after)
 
 
-@pytest.mark.xfail(
-    reason="without a time window nothing removes the log's segments any more: they stay until the "
-    "stream falls silent for longer than every window",
-    strict=True,
-)
 def test_segments_go_with_the_last_time_window() -> None:
     table = in_order()
     stream = first_half(table, plan_of(specification(), table.schema))
@@ -785,15 +760,7 @@ def edited(head: bytes, **changes: Any) -> bytes:
     "changes",
     [
         {},
-        pytest.param(
-            {"added": 1},
-            marks=pytest.mark.xfail(
-                raises=TypeError,
-                reason="Head.from_bytes fills in the fields before the version is looked at: a "
-                "version that adds or drops a field is a TypeError instead of a refusal",
-                strict=True,
-            ),
-        ),
+        {"added": 1},
     ],
     ids=["same fields", "another field"],
 )
@@ -811,24 +778,8 @@ def test_another_version_is_refused(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(
-            "order",
-            marks=pytest.mark.xfail(
-                raises=pa.ArrowInvalid,
-                reason="columns are compared as a dict, without their order, but rows that wait "
-                "are joined with rows that come by position",
-                strict=True,
-            ),
-        ),
-        pytest.param(
-            "nullable",
-            marks=pytest.mark.xfail(
-                raises=pa.ArrowInvalid,
-                reason="whether a column may be null is no part of the contract, but rows that "
-                "wait and rows that come must agree in it to be joined",
-                strict=True,
-            ),
-        ),
+        "order",
+        "nullable",
     ],
 )
 def test_columns_that_come_otherwise(change: str) -> None:
@@ -932,11 +883,6 @@ def test_damaged_bytes_are_never_an_answer(data: Any) -> None:
     assert found.equals(gone_on(copied()))
 
 
-@pytest.mark.xfail(
-    raises=KeyError,
-    reason="a cell that is missing is a KeyError, where a damaged one is BadBytes",
-    strict=True,
-)
 def test_a_cell_that_is_missing_is_damage() -> None:
     store = copied()
     store.waiting.held.clear()

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.cells import Cell, Cells, Shelf, Space
+from windrow.columns.cells import Cell, Cells, MemorySpace, Shelf, Space
 from windrow.columns.contract import adapt
 from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
 from windrow.columns.ranges import Array
@@ -31,6 +31,7 @@ from windrow.columns.views import New, RowsView, TimeView, view_of
 from windrow.errors import Refused
 
 _MOST_SPLIT = 4
+_MOST_WAITING = 64
 
 
 class Store(Protocol):
@@ -44,6 +45,25 @@ class Store(Protocol):
 
     def save(self, head: bytes) -> None:
         """Write the head."""
+
+
+class MemoryStore:
+    """A bucket's state in this process."""
+
+    log: Space
+    waiting: Space
+
+    def __init__(self) -> None:
+        self.log, self.waiting = MemorySpace(), MemorySpace()
+        self.head: bytes | None = None
+
+    def load(self) -> bytes | None:
+        """The head, where there is one."""
+        return self.head
+
+    def save(self, head: bytes) -> None:
+        """Write the head."""
+        self.head = head
 
 
 class Bucket:
@@ -64,6 +84,7 @@ class Bucket:
                 "written with another number of buckets, or by another query. Give buckets= as it "
                 "was, or begin a new checkpoint"
             )
+        traffic.bytes_read += len(data or b"")
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
@@ -107,7 +128,7 @@ class Bucket:
 
     def _in_time(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The rows that are not late, and have a time."""
-        tables = [table for table in tables if table.num_rows]
+        tables = [self.plan.aligned(table) for table in tables if table.num_rows]
         if not tables:
             return None
         table = pa.concat_tables(tables)
@@ -145,16 +166,20 @@ class Bucket:
         held = [] if frontier is None else [w for w in head.waiting if w[1] < frontier]
         stay: list[list[int]] = []
         for entry in held:
-            number, _, latest, rows = entry
-            now, later = self._split(self.waiting[number].table, head.frontier, frontier)
+            number, _, latest, _ = entry
+            table = self.plan.aligned(self.waiting[number].table)
+            now, later = self._split(table, head.frontier, frontier)
             ready.append(now)
-            if 2 * later.num_rows > rows and len(stay) < _MOST_SPLIT:
-                stay.append([number, int(ticks(later, self.spec).min()), latest, rows])
+            if 2 * later.num_rows > table.num_rows and len(stay) < _MOST_SPLIT:
+                earliest = int(ticks(later, self.spec).min())
+                stay.append([number, earliest, latest, later.num_rows])
             else:
                 rest.append(later)
                 self.waiting.remove(number)
         head.waiting = [w for w in head.waiting if w not in held] + stay
         self._wait(rest)
+        if len(head.waiting) > _MOST_WAITING:
+            self._join_two()
         found = [table for table in ready if table.num_rows]
         return pa.concat_tables(found) if found else None
 
@@ -186,6 +211,21 @@ class Bucket:
             self.head.next_waiting += 1
             self.waiting[number] = Cell(table.slice(first, len(some)).combine_chunks(), {})
             self.head.waiting.append([number, int(some.min()), int(some.max()), len(some)])
+
+    def _join_two(self) -> None:
+        """Two cells that wait as one: those that follow each other in time with the fewest rows."""
+        head = self.head
+        head.waiting.sort(key=lambda entry: entry[1])
+        sizes = [a[3] + b[3] for a, b in pairwise(head.waiting)]
+        place = sizes.index(min(sizes))
+        both = head.waiting[place : place + 2]
+        del head.waiting[place : place + 2]
+        rows = []
+        for number, *_ in both:
+            table = self.plan.aligned(self.waiting[number].table)
+            rows.append(self._split(table, None, head.frontier)[1])
+            self.waiting.remove(number)
+        self._wait(rows)
 
     # --- answers, and what is kept for later ones -----------------------------------------------
 
@@ -254,7 +294,7 @@ class Bucket:
             return
         self.log.clear(head.log_bytes)
         head.sights, head.latest, head.log_rows = {}, None, 0
-        head.oldest = head.next
+        head.oldest, head.shelves = head.next, 1
 
 
 def _filtered(table: pa.Table, keep: Array) -> pa.Table:

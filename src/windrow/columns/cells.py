@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.aggregates.schema import frame, unframe
+from windrow.errors import BadBytes
 
 _KIND = b"C"
 _OWNER = b"windrow\0"
@@ -31,6 +32,29 @@ class Space(Protocol):
 
     def clear(self) -> None:
         """Forget everything."""
+
+
+class MemorySpace:
+    """Bytes in a dict."""
+
+    def __init__(self) -> None:
+        self.cells: dict[int, bytes] = {}
+
+    def get(self, number: int) -> bytes | None:
+        """The bytes under a number."""
+        return self.cells.get(number)
+
+    def put(self, number: int, data: bytes) -> None:
+        """Write bytes under a number."""
+        self.cells[number] = data
+
+    def remove(self, number: int) -> None:
+        """Forget a number."""
+        del self.cells[number]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.cells.clear()
 
 
 @dataclass
@@ -98,7 +122,7 @@ class Cells:
         self.traffic.calls += 1
         data = self.space.get(number)
         if data is None:
-            raise KeyError(f"{self.what} {number} is not in the state: the checkpoint is damaged")
+            raise BadBytes(f"{self.what} {number} is not in the state: the checkpoint is damaged")
         self.traffic.bytes_read += len(data)
         self.sizes[number] = len(data)
         return data

@@ -3,7 +3,6 @@
 from typing import Any
 
 from windrow.columns.cells import Shelf
-from windrow.columns.stream_plan import STATE_VERSION
 from windrow.columns.views import State, TimeView, view_of
 from windrow.errors import Refused
 from windrow.slides import Rows
@@ -30,15 +29,19 @@ def adapt(state: State) -> None:
     for label in changed:
         if not isinstance(state.plan.spec.windows[label], Rows):
             _fold_again(state, label)
+    if not now["timed"]:
+        _empty_log(state)
     state.head.contract = now
 
 
+def _empty_log(state: State) -> None:
+    head = state.head
+    for number in range(head.oldest, head.next):
+        state.log.remove(number)
+    head.oldest, head.log_rows = head.next, 0
+
+
 def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
-    if before["version"] != now["version"]:
-        raise Refused(
-            f"the checkpoint's state is of version {before['version']}, this windrow reads and "
-            f"writes {STATE_VERSION}: go on with the windrow that wrote it, or begin a new one"
-        )
     texts = {
         "buckets": "the number of buckets",
         "key": "the key",

@@ -79,8 +79,7 @@ class RowsSlot(Slot):
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
-        columns = ",".join(aggregate.columns)
-        self.name = f"rows({columns}{' without NaN' * (aggregate.nan == 'missing')})"
+        self.name = f"rows{aggregate.columns!r}{' without NaN' * (aggregate.nan == 'missing')}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """One, or none."""
@@ -106,7 +105,7 @@ class PickSlot(Slot):
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
         self.how = PICKS[type(aggregate)]
-        self.name = f"{aggregate.description()}({','.join(aggregate.columns)})"
+        self.name = f"{aggregate.description()}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """The inputs themselves."""
@@ -230,7 +229,7 @@ class OwnSlot(Slot):
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
-        self.name = f"{aggregate.identification}({','.join(aggregate.columns)})"
+        self.name = f"{aggregate.identification}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """Every row lifted."""
@@ -259,7 +258,7 @@ class PythonSlot(Slot):
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
-        self.name = f"{aggregate.identification}({','.join(aggregate.columns)})"
+        self.name = f"{aggregate.identification}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """The inputs, and no partial."""
@@ -318,7 +317,7 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in (Max, Min, First, Last, ArgMax):
         return Form(aggregate, rows, (PickSlot(aggregate),))
-    plain = all(column.words is None for column in empty)
+    plain = all(column.words is None and column.type != pa.uint64() for column in empty)
     if kind in (Sum, Mean) and plain:
         return Form(aggregate, rows, (TotalSlot(aggregate),))
     if isinstance(aggregate, Variance) and plain and kind in (Variance, StdDev):

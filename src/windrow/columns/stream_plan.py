@@ -12,6 +12,7 @@ from windrow.columns.prepare import time_column
 from windrow.columns.ranges import Array
 from windrow.columns.segment_queue import Borders
 from windrow.columns.stretch import Reach
+from windrow.errors import Refused
 from windrow.rolling import Rolling
 from windrow.slides import Time
 
@@ -20,6 +21,15 @@ SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
 _KIND = b"H"
 _OWNER = b"windrow\0"
+
+
+def refuse_other_versions(version: int) -> None:
+    """Only one version of the state is read."""
+    if version != STATE_VERSION:
+        raise Refused(
+            f"the checkpoint's state is of version {version}, this windrow reads and writes "
+            f"{STATE_VERSION}: go on with the windrow that wrote it, or begin a new checkpoint"
+        )
 
 
 def ticks(table: pa.Table, spec: Rolling) -> Array:
@@ -37,6 +47,11 @@ class StreamPlan:
     """Where each time window looks; for a rows window, its horizon."""
     buckets: int = 1
     segment_rows: int = SEGMENT_ROWS
+
+    def aligned(self, table: pa.Table) -> pa.Table:
+        """Rows with the columns in order; whether a column may have nulls makes no difference."""
+        loose = [field.with_nullable(True) for field in self.schema]
+        return table.select(self.schema.names).cast(pa.schema(loose))
 
     @property
     def kept(self) -> list[str]:
@@ -128,6 +143,7 @@ class Head:
         """What ``to_bytes`` wrote."""
         reader = unframe(_KIND, _OWNER, data, "the state of a stream")
         found = json.loads(reader.take(reader.remaining()))
+        refuse_other_versions(found["contract"]["version"])
         for label, sight in found["sights"].items():
             found["sights"][label] = Sight(**{**sight, "borders": Borders(**sight["borders"])})
         found["sizes"] = {int(number): size for number, size in found["sizes"].items()}

@@ -225,7 +225,7 @@ class RowsView(View):
 
     def keep(self, kept: pa.Table, frontier: int) -> None:
         """The last rows of every key, as far as later rows can see them."""
-        recent = [table.select(kept.column_names) for table in self._recent()]
+        recent = [table.select(kept.column_names).cast(kept.schema) for table in self._recent()]
         whole = pa.concat_tables([*recent, kept]).combine_chunks()
         most = self.window.n + self.window.ending - 1
         times = ticks(whole, self.spec)

@@ -23,7 +23,7 @@ def apply(
     """The labels with the answers at their time."""
     refuse(spec)
     tables.refuse_without_tie(spec)
-    options = tables.Options(partitions=partitions)
+    tables.Options(partitions=partitions)  # refuses a number that is none
     spec, schema = tables.ready(spec, events)
     names = label_names(spec, on)
     others = labels.schema

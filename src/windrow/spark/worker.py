@@ -7,15 +7,17 @@ import numpy as np
 import pyarrow as pa
 
 from windrow import columns
-from windrow.aggregates import Max, Sum, exact
+from windrow.aggregates import Count, Max, Mean, StdDev, Sum, exact
 from windrow.columns.as_of import AsOf
+from windrow.columns.bucket import Bucket, MemoryStore
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.middles import Middle
 from windrow.columns.prepare import array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
+from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, fold_runs, stretch_answers
 from windrow.rolling import Rolling
-from windrow.slides import time
+from windrow.slides import rows, time
 
 _GATHERED = 1 << 20
 _GIVEN_OUT = 1 << 16
@@ -159,6 +161,22 @@ def warm_up() -> None:
     roles = np.full(3, (1 << OWN) + 1)
     stretch_answers(spec, table, roles, None, [reach], {"time": 1}, middles)
     fold_runs(spec, table, np.zeros(3, np.int64), 1, "2", False)
+    _warm_up_streams()
+
+
+def _warm_up_streams() -> None:
+    aggregates = [Sum("x"), Sum("i"), Mean("x"), Max("x"), Max("i"), StdDev("x"), Count()]
+    spec = Rolling(
+        key="k", time="t", windows=[time(5), rows(2, within=5)], aggregates=aggregates, threads=1
+    )
+    reaches = {label: Reach(label, "time", -4, 1) for label in spec.windows}
+    store = MemoryStore()
+    for turn in range(3):
+        times = [3 * turn, 3 * turn + 1, 3 * turn + 2]
+        table = pa.table({"k": [0, 0, 1], "t": times, "x": [1.0, None, 4.0], "i": [1, 2, None]})
+        bucket = Bucket(StreamPlan(spec, table.schema, reaches), store)
+        bucket.advance([table], 3 * turn)
+        bucket.close()
 
 
 def answer_labels(
