@@ -800,15 +800,6 @@ def test_columns_that_come_otherwise(change: str) -> None:
     assert turn.answered["id"].to_pylist() == [2, 1]
 
 
-def test_a_bucket_without_state_is_refused_unless_the_stream_is_fresh() -> None:
-    plan = plan_of(small_spec(), SCHEMA, buckets=8)
-    with pytest.raises(Refused, match="no state for one of the 8 buckets"):
-        Bucket(plan, MemoryStore(), fresh=False)
-    stream = Stream(plan)
-    stream.turn(None, None)
-    assert Bucket(plan, stream.store, fresh=False).head.contract == plan.contract()
-
-
 # --- damage --------------------------------------------------------------------------------------
 
 

@@ -290,16 +290,6 @@ def test_integers_beyond_int64_are_counted() -> None:
     assert query.found()["i_sum_w"].to_pylist() == [2**63 - 1, None, 2]
 
 
-def test_a_bucket_without_state_is_refused_once_the_watermark_moved() -> None:
-    table = stream_table(20)
-    query = Query(plan_of(table.schema), kinds_of(table))
-    query.batch(table)
-    query.watermark(1)
-    query.tester.deleteState("head", query.ids[2])
-    with pytest.raises(Refused, match="no state for one of the 4 buckets"):
-        query.batch(table)
-
-
 def test_a_program_that_starts_again_goes_on() -> None:
     """Another processor over the same state; it was pickled on the way, as Spark does."""
     table = stream_table(200, seed=5)

@@ -180,9 +180,7 @@ def keyed_by_two(zone: str | None) -> tuple[wr.Rolling, list[pa.Table]]:
     "zone",
     [
         "UTC",
-        pytest.param(
-            None, marks=pytest.mark.xfail(reason="Spark has no watermark on timestamp_ntz")
-        ),
+        None,
     ],
 )
 def test_keys_of_any_kind_in_a_zone(spark: Any, tmp_path: Path, zone: str | None) -> None:  # noqa: F811
@@ -218,7 +216,6 @@ def test_small_arrow_batches_columns_of_any_type_and_dots_in_names(
         spark.conf.set(option, before)
 
 
-@pytest.mark.xfail(reason="withWatermark reads the dot as a path: the name must be quoted")
 def test_a_dot_in_the_name_of_the_time(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     table = random_stream(40, 3, 7, 20).rename_columns({"t": "the.time"})
     spec = wr.Rolling(**(KEYED | {"time": "the.time"}), windows=["1m"], aggregates=FEW)
@@ -483,10 +480,7 @@ def test_another_session_zone_after_a_restart(spark: Any, tmp_path: Path) -> Non
     "condition",
     [
         "good",  # which Spark asks before the watermark
-        pytest.param(
-            "good or t is null",
-            marks=pytest.mark.xfail(reason="buckets that begin behind a watermark are refused"),
-        ),
+        "good or t is null",
     ],
 )
 def test_a_watermark_of_ones_own(spark: Any, tmp_path: Path, condition: str) -> None:  # noqa: F811

@@ -28,7 +28,6 @@ from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
-from windrow.errors import Refused
 
 _MOST_SPLIT = 4
 _MOST_WAITING = 64
@@ -67,23 +66,14 @@ class MemoryStore:
 
 
 class Bucket:
-    """The state of some keys, for one turn.
+    """The state of some keys, for one turn."""
 
-    ``fresh`` says that the stream has just begun: then a bucket without state is as it should be.
-    """
-
-    def __init__(self, plan: StreamPlan, store: Store, fresh: bool = True) -> None:
+    def __init__(self, plan: StreamPlan, store: Store) -> None:
         self.plan, self.spec, self.store = plan, plan.spec, store
         self.turn = Turn()
         traffic = self.turn.traffic
         data = store.load()
         traffic.calls += 1
-        if data is None and not fresh:
-            raise Refused(
-                f"the checkpoint has no state for one of the {plan.buckets} buckets: it was "
-                "written with another number of buckets, or by another query. Give buckets= as it "
-                "was, or begin a new checkpoint"
-            )
         traffic.bytes_read += len(data or b"")
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)

@@ -97,7 +97,8 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def bucket_ids(count: int) -> list[int]:
     """A number for every bucket, such that Spark's hash puts each into a partition of its own.
 
-    With as many partitions as buckets, or a multiple; with a divisor of that, evenly.
+    With as many partitions as buckets, or a multiple; with a divisor of that, evenly. One of them
+    is always 0: so a checkpoint with another number of buckets is found out by the first batch.
     """
     found: dict[int, int] = {}
     number = 0

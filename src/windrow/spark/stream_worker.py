@@ -109,7 +109,7 @@ class BucketProcessor(StatefulProcessor):
 
         watermark = timerValues.getCurrentWatermarkInMs()
         self.called.add(key[0])
-        bucket = Bucket(self.plan, self.store, fresh=watermark <= 0)
+        bucket = Bucket(self.plan, self.store)
         turn = bucket.advance(tables, watermark * 1000 if watermark > 0 else None)
         self._ask_to_be_called(bucket.head, watermark, turn.traffic)
         bucket.close()

@@ -17,7 +17,7 @@ from windrow.columns.stretch import Reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
-from windrow.spark.axis import clock
+from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
 from windrow.spark.schema import RESERVED, output_schema
@@ -193,12 +193,14 @@ def _watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOp
         return df
     assert isinstance(spec.lateness, Duration)
     delay = f"{-(-spec.lateness.nanoseconds // 1_000_000)} milliseconds"
-    time = F.col(quoted(str(spec.time)))
-    if options.flush is None:
-        return df.withWatermark(str(spec.time), delay)
-    end = F.lit(_END_OF_TIME).cast(schema[str(spec.time)].dataType)
-    moved = df.withColumn(_WATERMARK, F.when(F.col(quoted(options.flush)), end).otherwise(time))
-    return moved.withWatermark(_WATERMARK, delay).drop(_WATERMARK)
+    name = str(spec.time)
+    time = F.col(quoted(name))
+    if isinstance(schema[name].dataType, T.TimestampNTZType):  # which Spark has no watermarks for
+        time = F.timestamp_micros(axis(schema, name, None))
+    if options.flush is not None:
+        end = F.lit(_END_OF_TIME).cast("timestamp")
+        time = F.when(F.col(quoted(options.flush)), end).otherwise(time)
+    return df.withColumn(_WATERMARK, time).withWatermark(_WATERMARK, delay).drop(_WATERMARK)
 
 
 def _bucket(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
@@ -228,7 +230,8 @@ def _unpacker(spec: Rolling) -> Any:
 def _metrics() -> list[Any]:
     """What ``StreamingQueryProgress.observedMetrics`` shows under ``windrow``."""
     times = ("latest", "frontier")
-    sums = [F.sum(name).alias(name) for name in METRICS if name not in times]
+    nothing = F.lit(0).cast("long")
+    sums = [F.coalesce(F.sum(n), nothing).alias(n) for n in METRICS if n not in times]
     frontier = F.min("frontier")
     lag = (F.max("latest") - frontier) / F.lit(1e6)
     return [
