@@ -15,7 +15,6 @@ import windrow as wr
 from tests.spark_session import assert_same, random_table, spark  # noqa: F401
 from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.columns.stretch import Reach
-from windrow.errors import Refused
 from windrow.spark.envelopes import (
     BUCKET,
     bucket_ids,
