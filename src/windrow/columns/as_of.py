@@ -180,6 +180,8 @@ class AsOf:
     ``push`` gives back the labels; kept are the events that a later label can reach.
     """
 
+    by_number = False
+
     def __init__(self, spec: Rolling, strict: bool) -> None:
         self.spec = copy.copy(spec)
         self.spec.tie = ()

@@ -1,19 +1,23 @@
-"""Rows that come sorted by key and time, batch after batch: only the live rows of one key are kept.
+"""Rows that come sorted, batch after batch: only the live rows of the keys that may go on are kept.
 
-What a sorted partition needs and nothing more: the last key of a batch may go on in the next one,
-every other key is done. Batches are gathered until there are as many new rows as kept ones, so that
-a row is looked at twice at most, however long its windows are.
+What a sorted partition needs and nothing more. Rows sorted by key and time: the last key of a batch
+may go on in the next one, every other key is done. Rows that come by one number (see ``ordered``):
+the keys that share the last prefix may go on. Batches are gathered until there are as many new rows
+as kept ones, so that a row is looked at twice at most, however long its windows are.
 """
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
+from windrow.columns.ordered import ORDER, arranged, whole_moments
 from windrow.columns.prepare import Prepared, array_of, time_column
+from windrow.columns.ranges import Array
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Rows
 
@@ -26,16 +30,21 @@ Answers = Callable[[Rolling, Prepared], dict[str, pa.Array]]
 class Carry:
     """``push`` sorted tables; rows come back with their answers once nothing can change them.
 
-    ``answers`` makes the answer columns of a prepared table, one value per row.
+    ``answers`` makes the answer columns of a prepared table, one value per row. ``by_number``: rows
+    come by their column ``ORDER``, and the rows of a moment in one table.
     """
 
-    def __init__(self, spec: Rolling, answers: Answers = engine.answers) -> None:
+    def __init__(
+        self, spec: Rolling, answers: Answers = engine.answers, by_number: bool = False
+    ) -> None:
         self.spec = copy.copy(spec)
-        self.spec.tie = ()  # the rows come in that order
         self.spec.threads = 1
+        if not by_number:
+            self.spec.tie = ()  # the rows come in that order
+        self.by_number = by_number
         self._answers = answers
         self._kept: pa.Table | None = None
-        self._answered = 0
+        self._answered: Array = np.empty(0, np.bool_)
         self._ticked: int | None = None
 
     @property
@@ -45,48 +54,70 @@ class Carry:
 
     def push(self, batch: pa.Table, last: bool = False) -> pa.Table:
         """Take one row or more; return those that are certain. ``last``: no more will come."""
-        table = batch if self._kept is None else pa.concat_tables([self._kept, batch])
-        ready = engine.prepare(self.spec, table)
-        start = int(ready.offsets[-2])  # of the key that may go on
-        final, needed = (table.num_rows, table.num_rows) if last else self._reach(ready, start)
+        table, answered, ready, going_on = self._prepared(batch)
+        final, needed = np.ones(ready.size, np.bool_), np.zeros(ready.size, np.bool_)
+        if not last:
+            runs = ready.offsets[-going_on - 1 :]
+            latest = 0 if ready.time is None else int(ready.time[runs[1:] - 1].max())
+            for start, end in pairwise(runs.tolist()):
+                until, since = self._reach(ready, start, end, latest)
+                final[until:end] = False
+                needed[since:end] = True
         if self.spec.every is not None:
-            out = self._ticks(table, ready, start, last)
+            out = self._ticks(table, ready, int(ready.offsets[-2]), last)
         else:
-            size = final - self._answered
-            out = table.slice(self._answered, size)
+            out = table
             for name, array in self._answers(self.spec, ready).items():
-                out = out.append_column(name, array.slice(self._answered, size))
-        self._kept = table.slice(needed) if needed < table.num_rows else None
-        self._answered = max(0, final - needed)
-        return out
+                out = out.append_column(name, array)
+            out = _chosen(out, final & ~answered)
+        self._kept = _chosen(table, needed) if needed.any() else None
+        self._answered = final[needed]
+        return out.drop_columns([ORDER]) if self.by_number else out
 
-    def _reach(self, ready: Prepared, start: int) -> tuple[int, int]:
-        """How many rows no later row can change, and the first that a later window can reach."""
-        size, windows = ready.size, self.spec.windows
+    def _prepared(self, batch: pa.Table) -> tuple[pa.Table, Array, Prepared, int]:
+        """All rows in order, which of them were answered before, and how many keys may go on."""
+        table = batch if self._kept is None else pa.concat_tables([self._kept, batch])
+        answered = np.zeros(table.num_rows, np.bool_)
+        answered[: self.rows_kept] = self._answered
+        if not self.by_number:
+            return table, answered, engine.prepare(self.spec, table), 1
+        places, runs, going_on = arranged(self.spec, table)
+        if places is not None:
+            table, answered = table.combine_chunks().take(array_of(places)), answered[places]
+        return table, answered, engine.prepare(self.spec, table, runs), going_on
+
+    def _reach(self, ready: Prepared, start: int, end: int, latest: int) -> tuple[int, int]:
+        """The first row of a run that later rows can change, and that a later window can reach.
+
+        ``latest``: no later row has a time before that.
+        """
+        windows = self.spec.windows
         if any(isinstance(window, Bounds) for window in windows.values()):
             return start, start
-        final = size
+        final = end
         for label, window in windows.items():
             if isinstance(window, Rows):
-                final = min(final, size - window.after)
+                final = min(final, end - window.after)
                 continue
             _, ending, after = self._lengths(ready, label)
             assert ready.time is not None
             side: Any = "left" if window.includes_end else "right"  # type: ignore[union-attr]
-            until = ready.time[-1] + ending - after
-            final = min(final, start + int(np.searchsorted(ready.time[start:], until, side)))
+            until = latest + ending - after
+            final = min(final, start + int(np.searchsorted(ready.time[start:end], until, side)))
         final = max(final, start)
         needed = final
-        waiting = size - 1 if self.spec.every is not None else min(final, size - 1)
+        waiting = latest
+        if ready.time is not None and final < end and self.spec.every is None:
+            waiting = int(ready.time[final])
         for label, window in windows.items():
             if isinstance(window, Rows):
                 reached = final - window.ending - window.n + 1
                 if window.within is not None:
-                    age = engine.limit(ready, window.within, label)
-                    reached = max(reached, _first_from(ready, start, waiting, age))
+                    oldest = waiting - engine.limit(ready, window.within, label)
+                    reached = max(reached, _first_from(ready, start, end, oldest))
             else:
                 length, ending, _ = self._lengths(ready, label)
-                reached = _first_from(ready, start, waiting, ending + length)
+                reached = _first_from(ready, start, end, waiting - ending - length)
             needed = min(needed, reached)
         return final, max(needed, start)
 
@@ -129,14 +160,26 @@ class Carry:
         return out.filter(array_of(keep))
 
 
-def _first_from(ready: Prepared, start: int, row: int, age: int) -> int:
-    """The first row from ``start`` on that is at most ``age`` older than ``row``."""
+def _first_from(ready: Prepared, start: int, end: int, oldest: int) -> int:
+    """The first row of a run whose time is not before ``oldest``."""
     assert ready.time is not None
-    return start + int(np.searchsorted(ready.time[start:], ready.time[row] - age))
+    return start + int(np.searchsorted(ready.time[start:end], oldest))
+
+
+def _chosen(table: pa.Table, rows: Array) -> pa.Table:
+    """The rows that are marked, without a copy where they follow each other."""
+    places = np.flatnonzero(rows)
+    if not len(places):
+        return table.slice(0, 0)
+    if places[-1] - places[0] + 1 == len(places):
+        return table.slice(int(places[0]), len(places))
+    return table.take(array_of(places))
 
 
 class Carrier(Protocol):
     """What takes sorted rows, keeps some, and gives back what is certain."""
+
+    by_number: bool
 
     @property
     def rows_kept(self) -> int:
@@ -166,7 +209,8 @@ def gathered(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.T
 def run_sorted(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.Table]:
     """Every row of a sorted partition with its answers."""
     waiting: pa.Table | None = None
-    for table in gathered(batches, carry):
+    tables = gathered(batches, carry)
+    for table in whole_moments(tables) if carry.by_number else tables:
         if waiting is not None:
             yield carry.push(waiting)
         waiting = table

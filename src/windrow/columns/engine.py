@@ -17,14 +17,14 @@ from windrow.times import Duration
 _LIMIT = 1 << 62
 
 
-def prepare(spec: Rolling, table: pa.Table) -> Prepared:
-    """Check the specification against the table, and sort."""
+def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepared:
+    """Check the specification against the table, and sort, unless the keys' runs are known."""
     spec.check_columns(table.column_names)
     for aggregate in spec.aggregates:
         for window in spec.windows.values():
             require("columns", aggregate.kind, window.kind)
     threads = thread_count(spec.threads)
-    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads)
+    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads, runs)
 
 
 def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:

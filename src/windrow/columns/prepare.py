@@ -60,6 +60,11 @@ def runs_if_sorted(codes: Array, time: Array | None, threads: int) -> Array | No
     times = np.empty(0, np.int64) if time is None else time
     if not all(shared_out(len(codes), threads, partial(_sorted_in_runs, codes, times))):
         return None
+    return run_starts(codes, threads)
+
+
+def run_starts(codes: Array, threads: int = 1) -> Array:
+    """Where each run of equal codes begins, and the end."""
     starts = shared_out(len(codes), threads, partial(_run_starts, codes))
     return np.concatenate([[0], *starts, [len(codes)]]).astype(np.int64)
 
@@ -247,7 +252,10 @@ def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
 
 
 class Prepared:
-    """The table in the order its windows need."""
+    """The table in the order its windows need.
+
+    ``runs`` says where each key's run begins, and the end, if rows are known to be in that order.
+    """
 
     def __init__(
         self,
@@ -257,6 +265,7 @@ class Prepared:
         tie: tuple[str, ...],
         unit: str | None,
         threads: int,
+        runs: Array | None = None,
     ) -> None:
         self.table = table
         self.threads = threads
@@ -266,7 +275,7 @@ class Prepared:
         unsorted = None
         if time is not None:
             unsorted, self.clock = time_column(table, time, unit)
-        self.order, self.offsets = self._sort(unsorted, tie)
+        self.order, self.offsets = self._sort(unsorted, tie) if runs is None else (None, runs)
         self.time = unsorted
         if unsorted is not None and self.order is not None:
             self.time = unsorted[self.order]
@@ -280,7 +289,7 @@ class Prepared:
                 return None, runs
         first: Array | None = None
         if tie:
-            keys = [key for name in tie for key in _tie_keys(self.table, name)][::-1]
+            keys = [key for name in tie for key in tie_keys(self.table, name)][::-1]
             first = np.lexsort((*keys, time) if time is not None else tuple(keys))
         elif time is not None and not is_sorted(time, self.threads):
             first = np.argsort(time, kind="stable")
@@ -330,10 +339,14 @@ class Prepared:
         return sorted_row if self.order is None else int(self.order[sorted_row])
 
 
-def _tie_keys(table: pa.Table, name: str) -> list[Array]:
-    """What orders by a tie column, the more important first: what is missing comes last."""
+def tie_keys(table: pa.Table, name: str) -> list[Array]:
+    """What orders by a tie column, the more important first: NaN, then missing ones, are last."""
     column = number_column(plain_column(table[name]), name)
-    return [column.values] if column.valid is None else [~column.valid, column.values]
+    keys = [column.values]
+    if column.is_float and has_nan(column.values, 0, len(column.values)):
+        odd = np.isnan(column.values)
+        keys = [odd, np.where(odd, 0.0, column.values)]
+    return keys if column.valid is None else [~column.valid, *keys]
 
 
 def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:

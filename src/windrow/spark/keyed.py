@@ -12,9 +12,14 @@ from windrow.rolling import Rolling
 Worker = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def place(df: Any, spec: Rolling, schema: StructType, partitions: int | None) -> Any:
-    """All rows of a key in one partition, in order of key, time and tie."""
-    return sorted_by_key(df, spec, schema, partitions, order(spec))
+def shuffled(df: Any, spec: Rolling, schema: StructType, partitions: int | None) -> Any:
+    """All rows of a key in one partition."""
+    keys = [key_expression(schema, name) for name in spec.key]
+    if not keys:
+        return df.repartition(1)
+    if partitions is None:
+        return df.repartition(*keys)
+    return df.repartition(partitions, *keys)
 
 
 def sorted_by_key(
@@ -22,13 +27,7 @@ def sorted_by_key(
 ) -> Any:
     """All rows of a key in one partition, sorted by key and then as said."""
     keys = [key_expression(schema, name) for name in spec.key]
-    if not keys:
-        df = df.repartition(1)
-    elif partitions is None:
-        df = df.repartition(*keys)
-    else:
-        df = df.repartition(partitions, *keys)
-    return df.sortWithinPartitions(*keys, *within)
+    return shuffled(df, spec, schema, partitions).sortWithinPartitions(*keys, *within)
 
 
 def order(spec: Rolling) -> list[Any]:
@@ -50,13 +49,13 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType]) -> Worker:
+def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType], by_number: bool) -> Worker:
     """What runs in Python, once per partition."""
 
     def windrow_keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from windrow.spark.worker import answer_sorted
 
-        yield from answer_sorted(spec, batches, kinds)
+        yield from answer_sorted(spec, batches, kinds, by_number)
 
     return named(windrow_keyed, spec)
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from windrow.columns.ordered import ORDER
 from windrow.columns.own import keep_texts
 from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, Refused
@@ -16,8 +17,9 @@ from windrow.slides import Bounds, Rows
 from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
-from windrow.spark.keyed import crossed, key_expression, keyed_worker, place
+from windrow.spark.keyed import crossed, key_expression, keyed_worker
 from windrow.spark.native import TREE, is_faster, native, why_not_native
+from windrow.spark.order import by_number, how_sorted, place
 from windrow.spark.schema import output_schema, written
 from windrow.support import require
 
@@ -163,7 +165,13 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
 
 def _keyed(df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options) -> Any:
     placed = place(df, spec, schema, options.partitions)
-    return crossed(placed, keyed_worker(spec, kinds_of(spec, out)), schema.names, out)
+    crossing = StructType(list(schema.fields))
+    if by_number(spec, schema):
+        crossing = crossing.add(ORDER, "long")
+    if options.schema is not None:
+        placed = placed.to(crossing)  # known without asking, as in apply()
+    worker = keyed_worker(spec, kinds_of(spec, out), by_number(spec, schema))
+    return crossed(placed, worker, crossing.names, out)
 
 
 def kinds_of(spec: Rolling, out: StructType) -> dict[str, Any]:
@@ -241,8 +249,10 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
         count = options.partitions or "as Spark's settings say"
         count = 1 if chosen.path == "one task" else count
         lines.append(f"partitions: {count}; copies of a row: 1")
+        lines.append(f"sorted by {how_sorted(spec, schema)}")
         whole = any(isinstance(window, Bounds) for window in spec.windows.values())
-        rows = "all rows of one key" if whole else "the live rows of one key, twice at most"
+        who = "one key, and of those that share its bits" if by_number(spec, schema) else "one key"
+        rows = f"all rows of {who}" if whole else f"the live rows of {who}, twice at most"
         lines.append(f"kept in a worker: {rows}, and a batch")
     hot = None
     if chosen.path == "keyed" and options.hot_rows is not None:

@@ -12,6 +12,7 @@ from windrow.columns.as_of import AsOf
 from windrow.columns.bucket import Bucket, MemoryStore
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.middles import Middle
+from windrow.columns.ordered import ORDER
 from windrow.columns.prepare import array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import StreamPlan
@@ -24,10 +25,13 @@ _GIVEN_OUT = 1 << 16
 
 
 def answer_sorted(
-    spec: Rolling, batches: Iterable[pa.RecordBatch], kinds: dict[str, pa.DataType]
+    spec: Rolling,
+    batches: Iterable[pa.RecordBatch],
+    kinds: dict[str, pa.DataType],
+    by_number: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Every row of a partition sorted by key, time and tie, with its answers."""
-    for table in run_sorted(batches, Carry(spec)):
+    """Every row of a partition sorted by key, time and tie, or by one number, with its answers."""
+    for table in run_sorted(batches, Carry(spec, by_number=by_number)):
         yield from fitted(table, kinds).to_batches()
 
 
@@ -155,6 +159,9 @@ def warm_up() -> None:
     table = pa.table({"k": [0, 0, 1], "t": [1, 2, 3], "x": [1.0, 2.0, 4.0]})
     spec = Rolling(key="k", time="t", windows=[time(2)], aggregates=[Sum("x"), Max("x")])
     for _ in run_sorted(table.to_batches(), Carry(spec)):
+        pass
+    numbered = table.append_column(ORDER, table["t"])
+    for _ in run_sorted(numbered.to_batches(), Carry(spec, by_number=True)):
         pass
     reach = Reach("2", "time", -1, 1)
     middles = {"x_max_2": Middle(5.0, 1), "x_sum_2": Middle(exact.of_float(5.0), 1)}
