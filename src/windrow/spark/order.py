@@ -1,6 +1,7 @@
 """One number to sort rows by: bits of the key's hash above bits of time.
 
-Spark sorts rows by one long column with a radix sort, much faster than by key and time. The worker puts right what the number leaves open (``windrow.columns.ordered``).
+Spark sorts rows by one long column with a radix sort, much faster than by key and time. The worker
+puts right what the number leaves open (``windrow.columns.ordered``).
 """
 
 from typing import Any
