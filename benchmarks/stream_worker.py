@@ -33,7 +33,6 @@ PARTITIONS = (2, 8)
 TRIAL = 8
 """Batches of a trial; the second half counts."""
 AGGREGATES: dict[str, type[wr.Aggregate]] = {"max": wr.Max, "sum": wr.Sum, "mean": wr.Mean}
-STATE_STORE = "spark.sql.streaming.stateStore"
 SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.ui.enabled": "false",
@@ -43,11 +42,7 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.python.daemon.module": "windrow.spark.daemon",
-    f"{STATE_STORE}.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
-    f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    **wr.spark.stream_settings(),
 }
 
 Numbers = dict[str, float]
