@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.stream_elsewhere import MANY, SLOW
-from tests.stream_session import Pipe
+from tests.stream_elsewhere import MANY
+from tests.stream_session import SLOW, Pipe
 
 ROOT = Path(__file__).parent.parent
 KILLS = 20 if SLOW else 3
@@ -23,7 +23,7 @@ def command(what: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", "tests.stream_elsewhere", what, str(folder)]
 
 
-@pytest.mark.parametrize("where", ["cluster", "connect", "workers"])
+@pytest.mark.parametrize("where", ["cluster", "workers", *(["connect"] if SLOW else [])])
 def test_the_same_answers(where: str, tmp_path: Path) -> None:
     done = subprocess.run(
         command(where, tmp_path),

@@ -21,6 +21,7 @@ from tests.spark_session import (
     spark,  # noqa: F401
 )
 from tests.stream_session import (
+    SLOW,
     Pipe,
     answered,
     arrival,
@@ -118,7 +119,9 @@ RANDOM: list[tuple[int, Any, int, int, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("seed", "key", "keys", "buckets", "segment_rows"), RANDOM)
+@pytest.mark.parametrize(
+    ("seed", "key", "keys", "buckets", "segment_rows"), RANDOM if SLOW else RANDOM[-1:]
+)
 def test_random_streams(
     spark: Any,  # noqa: F811
     tmp_path: Path,
