@@ -5,9 +5,8 @@
 The frame names format and version and has a checksum; see ``windrow.aggregates.schema``.
 """
 
-from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -166,7 +165,7 @@ class Cells:
         self._changed = {}
 
 
-class Shelf(MutableMapping[int, Any]):
+class Shelf:
     """A window's own numbers among the cells, as a ``SegmentQueue`` wants them."""
 
     def __init__(self, cells: Cells, shelf: int) -> None:
@@ -185,9 +184,3 @@ class Shelf(MutableMapping[int, Any]):
 
     def __delitem__(self, number: int) -> None:
         self.cells.remove(self.number(number))
-
-    def __iter__(self) -> Iterator[int]:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError

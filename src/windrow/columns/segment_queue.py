@@ -10,9 +10,19 @@ so moving a segment from one sublist to the next moves a border, and nothing els
 reads at most five partials and writes at most four, whatever the length of the queue.
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+
+class Places(Protocol):
+    """Partials under numbers."""
+
+    def __getitem__(self, number: int, /) -> Any: ...
+
+    def __setitem__(self, number: int, partial: Any, /) -> None: ...
+
+    def __delitem__(self, number: int, /) -> None: ...
 
 
 @dataclass
@@ -39,7 +49,7 @@ class SegmentQueue:
 
     def __init__(
         self,
-        cells: MutableMapping[int, Any],
+        cells: Places,
         merge: Callable[[Any, Any], Any],
         borders: Borders | None = None,
     ) -> None:
