@@ -5,7 +5,7 @@ A slot turns rows into columns (``lift``) and makes the columns of a run as shor
 to three floats with the same exact sum for a sum. Whatever reads rows reads stand-ins as well, so
 folded runs can be folded again, in any grouping, and answers come from the kernels of the columns.
 
-Aggregates share slots: mean, sum and standard deviation all need the sum of a column.
+Aggregates share slots: sum and mean of a column need the same one, and so do all deviations.
 """
 
 from abc import ABC, abstractmethod

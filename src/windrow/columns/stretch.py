@@ -27,6 +27,7 @@ from windrow.columns.prepare import (
 )
 from windrow.columns.ranges import Array, Ranges
 from windrow.rolling import Rolling
+from windrow.slides import Time
 
 OWN = 62
 """The bit of a row's roles that says it is one of the stretch's own."""
@@ -48,6 +49,12 @@ class Reach:
     def near(self) -> int:
         """A row comes in while the stretch of ``t − near`` is worked on."""
         return self.end - 1
+
+
+def time_reach(window: Time, label: str, length: int, ending: int, after: int = 0) -> Reach:
+    """Where a window of time looks, its lengths given in ticks."""
+    start = -ending - length + (0 if window.includes_start else 1)
+    return Reach(label, "time", start, -ending + after + (1 if window.includes_end else 0))
 
 
 class Part(Prepared):

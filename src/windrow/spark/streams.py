@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from windrow.aggregates import Aggregate
 from windrow.columns.slots import Form, PythonSlot, form_of
 from windrow.columns.stream_plan import StreamPlan
-from windrow.columns.stretch import Reach
+from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
@@ -171,20 +171,15 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
     assert spec.time is not None
     ticks = clock(schema, spec.time)
     out = {}
-    for label, window in spec.windows.items():
+    for label, given in spec.windows.items():
         what = f"window {label!r}"
-        if isinstance(window, Rows):
-            length = ticks.length(window.within, what)  # type: ignore[arg-type]
-            start, end = 1 - length, 1
-        else:
-            assert isinstance(window, Time)
-            length = ticks.length(window.length, what)
-            ending = ticks.length(window.ending, what) if window.ending else 0
-            start = -ending - length + (0 if window.includes_start else 1)
-            end = -ending + (1 if window.includes_end else 0)
-        if -start > _LONGEST:
+        window = Time(given.within) if isinstance(given, Rows) and given.within else given
+        assert isinstance(window, Time)
+        length = ticks.length(window.length, what)
+        ending = ticks.length(window.ending, what) if window.ending else 0
+        out[label] = time_reach(window, label, length, ending)
+        if -out[label].start > _LONGEST:
             raise BadSpecification(f"{what} is too long")
-        out[label] = Reach(label, "time", start, end)
     return out
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.columns.middles import NOTHING, Middle
-from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach
+from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, time_reach
 from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
@@ -97,9 +97,7 @@ def reaches_of(spec: Rolling, schema: T.StructType, span: int) -> list[Reach]:
             min(ticks.length(x, f"window {label!r}"), span + 1) if x else 0
             for x in (window.length, window.ending, window.after)
         )
-        start = -ending - length + (0 if window.includes_start else 1)
-        end = -ending + after + (1 if window.includes_end else 0)
-        out.append(Reach(label, "time", start, end))
+        out.append(time_reach(window, label, length, ending, after))
     return out
 
 
