@@ -1,10 +1,13 @@
 """Windows: one file per algorithm that keeps one in-order window, one value at a time."""
 
+from windrow.windows.amta import Amta
 from windrow.windows.base import Card, Window
 from windrow.windows.daba import Daba
 from windrow.windows.daba_lite import DabaLite
 from windrow.windows.flat_fat import FlatFat
 from windrow.windows.flat_fit import FlatFit
+from windrow.windows.log_mta import LogMta
+from windrow.windows.monoid_tree import MonoidTree
 from windrow.windows.monotone_deque import MonotoneDeque
 from windrow.windows.recalc import Recalc
 from windrow.windows.subtract_on_evict import SubtractOnEvict
@@ -23,17 +26,22 @@ ALGORITHMS: dict[str, type[Window]] = {
         DabaLite,
         FlatFat,
         FlatFit,
+        LogMta,
+        Amta,
     )
 }
 """Every algorithm. Tests, benchmarks, the planner and the docs all read this."""
 
 __all__ = [
     "ALGORITHMS",
+    "Amta",
     "Card",
     "Daba",
     "DabaLite",
     "FlatFat",
     "FlatFit",
+    "LogMta",
+    "MonoidTree",
     "MonotoneDeque",
     "Recalc",
     "SubtractOnEvict",

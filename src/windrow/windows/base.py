@@ -110,17 +110,19 @@ class Window(ABC):
 
     def bulk_evict(self, n: int) -> None:
         """Remove the ``n`` oldest rows."""
-        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
-            raise BadSpecification(f"bulk_evict takes a number of rows from 0 on, not {n!r}")
-        size = len(self)
-        if n > size:
-            raise EmptyWindow(f"bulk_evict({n}): the window holds {size} rows")
-        if n == size:
+        self._check_bulk(n)
+        if n == len(self):
             self._reset()
             self._answer = STALE
             return
         for _ in range(n):
             self.evict()
+
+    def _check_bulk(self, n: int) -> None:
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
+            raise BadSpecification(f"bulk_evict takes a number of rows from 0 on, not {n!r}")
+        if n > len(self):
+            raise EmptyWindow(f"bulk_evict({n}): the window holds {len(self)} rows")
 
     def clear(self) -> None:
         """Remove every row; values of another kind may then come."""
