@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from windrow import aggregates, errors, greedy, shared, windows
+from windrow import aggregates, errors, greedy, shared, stores, windows
 from windrow.aggregates import (
     Aggregate,
     ArgMax,
@@ -22,7 +22,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.rolling import Rolling
-from windrow.slides import bounds, rows, time
+from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
@@ -53,11 +53,15 @@ __all__ = [
     "Variance",
     "__version__",
     "aggregates",
+    "at_most",
     "bounds",
     "errors",
     "greedy",
+    "policy",
     "rows",
     "shared",
+    "stores",
     "time",
+    "useful",
     "windows",
 ]

@@ -33,6 +33,18 @@ class BadBytes(WindrowError, ValueError):
     """Bytes that are not what they should be: damaged, of another version or another aggregate."""
 
 
+class StoreUnavailable(WindrowError, ConnectionError):
+    """A store that does not answer; nothing that was acknowledged is lost."""
+
+
+class StoreConflict(WindrowError, RuntimeError):
+    """Another process writes the same window."""
+
+
+class NotMonotone(WindrowError, ValueError):
+    """A policy that lets go of some oldest rows but would keep fewer of them."""
+
+
 class InvariantBroken(WindrowError, AssertionError):
     """An algorithm's invariant does not hold: a bug, or a combine that is not associative."""
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from windrow.aggregates import Aggregate
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, Refused
 from windrow.windows import (
     ALGORITHMS,
+    Amta,
     DabaLite,
     MonotoneDeque,
     SubtractOnEvict,
@@ -63,10 +64,28 @@ LADDER = (
 )
 
 
-def choose(aggregate: Aggregate, algorithm: Any = "auto", latency: Latency = None) -> Choice:
-    """The algorithm to use: the forced one, or the first rung that can handle the aggregate."""
+def choose(
+    aggregate: Aggregate,
+    algorithm: Any = "auto",
+    latency: Latency = None,
+    policy: bool = False,
+    stored: bool = False,
+) -> Choice:
+    """The algorithm to use: the forced one, or the first rung that can handle the aggregate.
+
+    ``policy``: rows leave when a rule about aggregates says so. ``stored``: in a store.
+    """
     if latency not in (None, "worst_case"):
         raise BadSpecification(f'latency= is None or "worst_case", not {latency!r}')
+    if policy or stored:
+        why = (
+            "a policy looks for how many rows leave: a tree finds that in O(log n) combines"
+            if policy
+            else "in a store: only O(log n) of it must be at hand"
+        )
+        if algorithm not in ("auto", "Amta", Amta):
+            raise Refused(f"algorithm={algorithm!r} cannot do that; Amta can: {why}")
+        return Choice(Amta, why)
     if algorithm == "auto":
         for rung in LADDER:
             if rung.when(latency) and rung.algorithm.refuses(aggregate) is None:

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, get_args
 
 from windrow.errors import BadSpecification
+from windrow.policies import Policy
 from windrow.support import WindowKind
 from windrow.times import Duration, duration
 
@@ -15,8 +16,18 @@ def _shown(length: Duration | int) -> str:
     return length.label if isinstance(length, Duration) else str(length)
 
 
+class _Joinable:
+    """Windows that end at the current row can be joined: a row stays where all of them keep it."""
+
+    def __and__(self, other: Any) -> "WindowSpec":
+        return _joined(self, other)
+
+    def __rand__(self, other: Any) -> "WindowSpec":
+        return _joined(other, self)
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(_Joinable):
     """The last ``n`` rows, ending ``ending`` rows before the current one; made by ``rows()``."""
 
     n: int
@@ -41,7 +52,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Time:
+class Time(_Joinable):
     """A stretch of time around the current row; made by ``time()``."""
 
     length: Duration | int
@@ -86,7 +97,111 @@ class Bounds:
         return f"{self.low}_to_{self.high}"
 
 
-WindowSpec = Rows | Time | Bounds
+@dataclass(frozen=True)
+class Kept(_Joinable):
+    """What policies keep, of what windows of rows and of time hold; made by ``policy()`` and ``&``.
+
+    After each row, ``cuts`` let go what is too old or too far back, then the ``policies`` say, each
+    in turn, which of the oldest rows that are left must go.
+    """
+
+    policies: tuple[Policy, ...]
+    cuts: tuple[Rows | Time, ...] = ()
+    kind: ClassVar[WindowKind] = "policy"
+
+    @property
+    def label(self) -> str:
+        """The window's part in output columns."""
+        return "_and_".join([*(p.label for p in self.policies), *(c.label for c in self.cuts)])
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether rows must have times."""
+        return any(cut.needs_time for cut in self.cuts)
+
+    @property
+    def identification(self) -> str:
+        """What a window that was stored must have been kept by to go on."""
+        return " & ".join([*(p.identification for p in self.policies), *map(repr, self.cuts)])
+
+
+WindowSpec = Rows | Time | Bounds | Kept
+
+
+def _joined(a: Any, b: Any) -> "WindowSpec":
+    a, b = as_window(a), as_window(b)
+    for window in (a, b):
+        whole = isinstance(window, Kept) or (
+            isinstance(window, Rows | Time)
+            and not (window.ending or window.after)
+            and (isinstance(window, Rows) or window.includes_end)
+        )
+        if not whole:
+            raise BadSpecification(
+                f"{window.label} cannot be joined with &: only windows that end at the current row "
+                "and include it can"
+            )
+    if isinstance(a, Time) and isinstance(b, Rows):
+        a, b = b, a
+    if isinstance(a, Rows) and a.within is None and isinstance(b, Time) and b.closed == "right":
+        return Rows(a.n, within=b.length)
+    policies = [p for window in (a, b) if isinstance(window, Kept) for p in window.policies]
+    cuts = [c for w in (a, b) for c in (w.cuts if isinstance(w, Kept) else (w,))]  # type: ignore[union-attr]
+    return Kept(tuple(policies), tuple(cuts))  # type: ignore[arg-type]
+
+
+def policy(function: Any, *, over: Any, name: str | None = None, debug: bool = False) -> Kept:
+    """Rows leave when a function says so: ``function(total, oldest)``, of answers of ``over``.
+
+    After each row, ``total`` is the answer over all rows in the window and ``oldest`` the answer
+    over some of its oldest rows: where the function is true, these rows leave. The longest such run
+    is found in O(log n) steps, so the function must be monotone: true for some oldest rows, it must
+    be true for fewer of them; ``debug=True`` checks that at every row (and takes O(n) for it).
+
+    ``over``: an aggregate, or a list of them; then ``total`` and ``oldest`` are tuples. Limits may
+    travel in the rows: ``over=[Count(), Last("limit")]``. What is aggregated over the rows that
+    stay is another matter and said elsewhere. ``name`` stands for the function in output columns
+    and in stores.
+
+    >>> import windrow as wr
+    >>> recent = wr.policy(lambda total, old: total - old >= 4, over=wr.Max(), name="recent")
+    >>> window = wr.Sliding(recent, wr.Count())
+    >>> [window.insert(time) for time in (1, 2, 3, 4, 8)]
+    [1, 2, 3, 4, 1]
+    """
+    return Kept((Policy.of_function(function, over, name, debug),))
+
+
+def at_most(aggregate: Any, limit: Any, *, debug: bool = False) -> Kept:
+    """The newest rows whose aggregate is at most the limit.
+
+    Oldest rows leave while the answer over the window is above the limit; a row that is above it
+    alone leaves an empty window. The aggregate must grow with the window: counts, maxima, sums of
+    numbers that are not negative (a negative one is refused). ``limit`` is a value, or the name of
+    a column: then the youngest row's limit counts.
+
+    >>> import windrow as wr
+    >>> light = wr.Sliding(wr.at_most(wr.Sum(), 10), wr.Max())
+    >>> [light.insert(weight) for weight in (2, 2, 3, 3, 4)], len(light)
+    ([2, 2, 3, 3, 4], 3)
+    """
+    return Kept((Policy.at_most(aggregate, limit, debug),))
+
+
+def useful(aggregate: Any) -> Kept:
+    """The rows that can still matter for an aggregate: from the current maximum on, for ``Max``.
+
+    Rows before it can never be the answer again, whatever comes. Join it with another window to
+    bound it: ``useful(Max("x")) & rows(1000)``. For Max, Min and LongestRun, and for aggregates of
+    yours that have ``useless(total, oldest)``, a function of two partials that says whether the
+    oldest rows cannot matter any more.
+
+    >>> import windrow as wr
+    >>> window = wr.Sliding(wr.useful(wr.Max()) & wr.rows(3), wr.Max())
+    >>> [(window.insert(value), len(window)) for value in (5, 3, 4, 1, 2)]
+    [(5, 1), (5, 2), (5, 3), (4, 2), (4, 3)]
+    """
+    return Kept((Policy.useful(aggregate),))
 
 
 def rows(n: int, *, ending: int = 0, after: int = 0, within: Any = None) -> Rows:
@@ -172,7 +287,7 @@ def _amount(length: Duration | int) -> int:
 
 def as_window(candidate: Any) -> WindowSpec:
     """A window, also from its short form: ``"1h"`` is ``time("1h")``."""
-    if isinstance(candidate, Rows | Time | Bounds):
+    if isinstance(candidate, Rows | Time | Bounds | Kept):
         return candidate
     if isinstance(candidate, str):
         return time(candidate)

@@ -1,16 +1,19 @@
 """A window that slides by itself: a policy, an algorithm, and values with times."""
 
 from collections import deque
-from collections.abc import Iterable
-from heapq import heappop, heappush
-from typing import Any
+from heapq import heapify, heappop, heappush
+from typing import Any, Self
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate
+from windrow.durable import Durable, Outside
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
+from windrow.held import Held, InQueue, InTree
 from windrow.plan import Latency, choose
-from windrow.slides import Bounds, Rows, Time, WindowSpec, as_window
+from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
+from windrow.stores import Store
 from windrow.support import require
 from windrow.times import Clock, Duration, clock_of, duration, is_missing
+from windrow.windows import Amta, MonoidTree
 
 
 class Sliding:
@@ -34,6 +37,11 @@ class Sliding:
 
     ``algorithm="auto"`` takes the first that fits (see ``explain()``);
     ``latency="worst_case"`` asks for a bound on every single operation.
+
+    ``store=`` with ``name=`` keeps the window in a store (``windrow.stores``), and only a little of
+    it in this process. ``flush()`` writes all rows so far; it happens by itself every few thousand
+    rows. Opened again under its name, also after a crash, the window goes on from its last flush:
+    ``restored_through`` says how many rows that were, so that the others can be inserted again.
     """
 
     def __init__(
@@ -45,18 +53,21 @@ class Sliding:
         *,
         lateness: Any = None,
         unit: str | None = None,
+        store: Store | None = None,
+        name: str | None = None,
     ) -> None:
         policy = as_window(window)
         self.aggregate = as_aggregate(aggregate)
         require("values", self.aggregate.kind, policy.kind)
-        if isinstance(policy, Bounds) or policy.after:
+        if isinstance(policy, Bounds) or (not isinstance(policy, Kept) and policy.after):
             raise Refused(
                 f"Sliding answers when a row comes, and {policy.label} looks at later ones: "
                 "use Rolling on a table"
             )
-        self.policy: Rows | Time = policy
-        self.choice = choose(self.aggregate, algorithm, latency)
-        self.window = self.choice.algorithm(self.aggregate)
+        self.policy: Rows | Time | Kept = policy
+        stored = store is not None or name is not None
+        searches = isinstance(policy, Kept)
+        self.choice = choose(self.aggregate, algorithm, latency, searches, stored)
         self._lateness = None if lateness is None else duration(lateness, "lateness=")
         if self._lateness is not None and _amount(self._lateness) < 0:
             raise BadSpecification(f"lateness= must not be negative, not {lateness!r}")
@@ -68,10 +79,33 @@ class Sliding:
         self._waiting: list[tuple[int, int, Partial]] = []  # a heap, with lateness
         self._arrivals = 0
         self._ahead: deque[tuple[int | None, Partial]] = deque()  # newer than the window's end
-        self._times: deque[int | None] = deque()  # of the rows in the window
-        self._length = self._ending = self._within = self._delay = 0
-        if isinstance(self.policy, Rows):
-            self._length, self._ending = self.policy.n, self.policy.ending
+        self._most, self._spans = self._limits()
+        self._lengths: list[int] = []  # of the spans, in ticks
+        self._ending = policy.ending if isinstance(policy, Rows) else 0  # in rows, or in ticks
+        self._delay = 0
+        self._held = self._holder()
+        self.window = self._held.window
+        self.restored_through = 0
+        self._durable: Durable | None = None
+        self._closed = False
+        if stored:
+            self._open(store, name)
+
+    def _limits(self) -> tuple[int | None, list[Time]]:
+        """At most so many rows, and which stretches of time, rows must be within to stay."""
+        policy = self.policy
+        cuts = policy.cuts if isinstance(policy, Kept) else (policy,)
+        rows = [cut.n for cut in cuts if isinstance(cut, Rows)]
+        spans = [cut for cut in cuts if isinstance(cut, Time)]
+        spans += [Time(c.within) for c in cuts if isinstance(c, Rows) and c.within is not None]
+        return min(rows, default=None), spans
+
+    def _holder(self) -> Held:
+        algorithm = self.choice.algorithm
+        if not issubclass(algorithm, MonoidTree):
+            return InQueue(algorithm(self.aggregate))
+        policies = self.policy.policies if isinstance(self.policy, Kept) else ()
+        return InTree(algorithm, self.aggregate, policies)
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -82,11 +116,10 @@ class Sliding:
                 raise BadValue("the row has no time: give every row one, or leave the row out")
             return self._clock
         clock = clock_of(at, self._unit)
-        if isinstance(self.policy, Time):
-            self._length = clock.length(self.policy.length, "the window")
-            self._ending = clock.length(self.policy.ending, "ending=") if self.policy.ending else 0
-        elif self.policy.within is not None:
-            self._within = clock.length(self.policy.within, "within=")
+        what = "within=" if isinstance(self.policy, Rows) else "the window"
+        self._lengths = [clock.length(span.length, what) for span in self._spans]
+        if isinstance(self.policy, Time) and self.policy.ending:
+            self._ending = clock.length(self.policy.ending, "ending=")
         if self._lateness is not None:
             self._delay = clock.length(self._lateness, "lateness=")
         return clock
@@ -120,21 +153,24 @@ class Sliding:
                     "insert() needs the row's time: insert(value, at=...). Only a window of rows "
                     "without within= and lateness= can do without, and then for all rows"
                 )
-            partial = self.window.lift(value)
-            self._arrivals += 1
+            self._make_room()
+            partial = self._held.lift(value)
             self._enter(None, partial)
+            self._arrivals += 1
             return self.query()
         if self._clock is None and self._arrivals:
             raise BadSpecification("rows came without a time before: all with times or all without")
         clock = self._clock_for(at)
         ticks = self._ticks(clock, at)
         self._check_order(ticks)
-        partial = self.window.lift(value)
+        self._make_room()
+        partial = self._held.lift(value)
         self._clock = clock
-        self._arrivals += 1
         if self._lateness is None:
             self._enter(ticks, partial)
+            self._arrivals += 1
         else:
+            self._arrivals += 1
             heappush(self._waiting, (ticks, self._arrivals, partial))
             self._seen = ticks if self._seen is None else max(self._seen, ticks)
             self._release(self._seen - self._delay)
@@ -179,41 +215,31 @@ class Sliding:
 
     def _slide(self) -> None:
         """Evict what is too old, then let in what the window's end has reached."""
-        times, ahead = self._times, self._ahead
+        held, ahead, policy = self._held, self._ahead, self.policy
         now = self._now or 0
-        # Integer times: "at most start" is "before start + 1".
-        if isinstance(self.policy, Rows):
-            entering = max(0, len(ahead) - self._ending)
-            leaving = min(len(times), max(0, len(times) + entering - self._length))
-            keep_from = now - self._within + 1 if self.policy.needs_time else None
-        else:
-            end = now - self._ending
-            start = end - self._length
-            keep_from = start if self.policy.includes_start else start + 1
-            enter_before = end + 1 if self.policy.includes_end else end
-            entering = _count_before((ticks for ticks, _ in ahead), enter_before)
-            leaving = 0
+        entering = len(ahead)
+        if isinstance(policy, Rows):
+            entering = max(0, entering - self._ending)
+        elif isinstance(policy, Time):
+            now -= self._ending
+            entering = _count_before(ahead, now + policy.includes_end)
+        # Integer times: "later than start" is "from start + 1 on".
+        starts = [
+            now - length + (not span.includes_start)
+            for span, length in zip(self._spans, self._lengths, strict=True)
+        ]
+        keep_from = max(starts) if starts else None
+        leaving = 0
+        if self._most is not None:
+            leaving = min(len(held), max(0, len(held) + entering - self._most))
         if keep_from is not None:
-            leaving = max(leaving, _count_before(times, keep_from))
-        self._evict(leaving)
+            leaving = max(leaving, held.count_before(keep_from))
+        held.evict(leaving)
         for _ in range(entering):
-            if keep_from is None or (ahead[0][0] or 0) >= keep_from:
-                self._push_next()
-            else:
-                ahead.popleft()
-
-    def _evict(self, n: int) -> None:
-        try:
-            self.window.bulk_evict(n)
-        finally:  # also where it stopped half way
-            while len(self._times) > len(self.window):
-                self._times.popleft()
-
-    def _push_next(self) -> None:
-        ticks, partial = self._ahead[0]
-        self.window.push(partial)
-        self._times.append(ticks)
-        self._ahead.popleft()
+            ticks, partial = ahead[0]
+            if keep_from is None or (ticks or 0) >= keep_from:
+                held.push(ticks, partial)
+            ahead.popleft()
 
     def advance(self, at: Any) -> Any:
         """Let time pass without a row, and return the answer as of ``at``."""
@@ -239,19 +265,100 @@ class Sliding:
         self._drained = self._now if self._drained is None else max(self._drained, self._now or 0)
         return self.query()
 
+    # --- in a store -----------------------------------------------------------------------------
+
+    def _open(self, store: Any, name: Any) -> None:
+        held = self._held
+        assert isinstance(held, InTree)
+        assert isinstance(held.window, Amta)
+        policy = self.policy
+        kept = policy.identification if isinstance(policy, Kept) else repr(policy)
+        specification = (
+            f"{self.aggregate.identification} of {list(self.aggregate.columns)} over {kept}, "
+            f"lateness {self._lateness!r}, unit {self._unit!r}"
+        )
+        durable = Durable(store, name, held.window, specification)
+        try:
+            outside = durable.open()
+        except BaseException:
+            durable.close()
+            raise
+        self._durable = durable
+        self._arrivals = self.restored_through = outside.arrivals
+        if outside.example is not None:
+            self._clock = self._clock_for(outside.example)
+        self._now, self._seen, self._drained = outside.now, outside.seen, outside.drained
+        self._waiting = list(outside.waiting)
+        heapify(self._waiting)
+        self._ahead = deque(outside.ahead)
+        held.remember(outside.families)
+
+    def _make_room(self) -> None:
+        """Write before a row is taken, so that one that cannot be written is not."""
+        if self._closed:
+            raise BadSpecification("this window was closed: open it again by its name")
+        if self._durable is not None and self._durable.full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all rows so far to the store: what is written survives this process."""
+        if self._durable is None:
+            raise BadSpecification(
+                "this window is in memory only (or closed): store= and name= keep it in a store"
+            )
+        held = self._held
+        assert isinstance(held, InTree)
+        self._durable.flush(
+            Outside(
+                self._arrivals,
+                self._shown(self._now if self._now is not None else self._seen),
+                self._now,
+                self._seen,
+                self._drained,
+                held.families(),
+                self._waiting,
+                self._ahead,
+            )
+        )
+
+    def close(self) -> None:
+        """Flush, and let go of the store; the store is closed with its last window."""
+        if self._durable is not None:
+            self.flush()
+            self._durable.close()
+            self._durable, self._closed = None, True
+
+    def delete(self) -> None:
+        """Remove the window and all its keys from the store."""
+        if self._durable is None:
+            raise BadSpecification("delete(): this window is not in a store (or closed)")
+        self._durable.delete()
+        self._durable.close()
+        self._durable, self._closed = None, True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        elif self._durable is not None:  # what was not flushed is not acknowledged
+            self._durable.close()
+            self._durable, self._closed = None, True
+
     # --- answers --------------------------------------------------------------------------------
 
     def query(self) -> Any:
         """The current answer; an integer sum that overflows is an error that names the row."""
         try:
-            return self.window.query()
+            return self._held.query()
         except OverflowError as error:
             at = "" if self._now is None else f" (at {self._shown(self._now)})"
             error.add_note(f"In the window of row {self._arrivals - 1}{at}; the row was taken.")
             raise
 
     def __len__(self) -> int:
-        return len(self._times)
+        return len(self._held)
 
     def __bool__(self) -> bool:
         return True  # a window is a thing, also when it is empty
@@ -264,12 +371,12 @@ class Sliding:
     @property
     def oldest(self) -> Any:
         """The time of the oldest row in the window; None where it is empty or rows have no time."""
-        return self._shown(self._times[0]) if self._times else None
+        return self._shown(self._held.ends()[0])
 
     @property
     def youngest(self) -> Any:
         """The time of the youngest row in the window."""
-        return self._shown(self._times[-1]) if self._times else None
+        return self._shown(self._held.ends()[1])
 
     def explain(self) -> str:
         """Which algorithm, why, and what it costs."""
@@ -285,10 +392,10 @@ class Sliding:
         )
 
 
-def _count_before(times: Iterable[int | None], limit: int) -> int:
+def _count_before(rows: deque[tuple[int | None, Partial]], limit: int) -> int:
     """How many come before the first that is not before the limit."""
     found = 0
-    for ticks in times:
+    for ticks, _ in rows:
         if (ticks or 0) >= limit:
             break
         found += 1

@@ -49,7 +49,7 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
     if window == "bounds":
         return False, "bounds are columns of a table; one value at a time has none"
     if window == "policy":
-        return False, "slide policies are not part of this version"
+        return True, "`Sliding` with AMTA: how many rows leave is found in O(log n) combines"
     how = "`Sliding` with any algorithm of `windrow.windows` that accepts the aggregate"
     if aggregate == "holistic":
         how += "; time and space per operation grow with the window, as the partial does"
@@ -60,7 +60,7 @@ def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str
     if aggregate == "sequential":
         return False, "no sequential aggregate is part of this version"
     if window == "policy":
-        return False, "slide policies are not part of this version"
+        return True, "`Rolling`: first which rows stay, row by row, then as for other windows"
     if aggregate == "holistic":
         return True, "`Rolling`, interpreted: time grows with the window, as the partial does"
     if window == "bounds":
@@ -72,7 +72,7 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
     runs, reason = _on_columns(aggregate, window)
     if not runs:
         return runs, reason
-    if window == "bounds":
+    if window in ("bounds", "policy"):
         return True, "by key, all rows of a key in memory; without a key in one task"
     how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
     if window == "rows":
@@ -86,6 +86,8 @@ def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[boo
     runs, reason = _on_columns(aggregate, window)
     if not runs:
         return runs, reason
+    if window == "policy":
+        return False, "a policy may keep rows for ever, and decides row by row which ones stay"
     if window == "bounds":
         return False, "bounds may lie anywhere, and a stream keeps only what its windows reach"
     if window == "rows":

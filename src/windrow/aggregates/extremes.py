@@ -35,6 +35,11 @@ class Max(Extreme):
         """The larger; a NaN wins, which only the second comparison can see."""
         return a if a > b or a != a else b
 
+    @staticmethod
+    def useless(total: Any, oldest: Any) -> bool:
+        """Rows that are all below the maximum."""
+        return bool(oldest < total or (total != total and oldest == oldest))
+
 
 class Min(Extreme):
     """The smallest value; NaN only where there is nothing else."""
@@ -47,6 +52,11 @@ class Min(Extreme):
     def combine(a: Any, b: Any) -> Any:
         """The smaller; a NaN loses."""
         return a if a < b or b != b else b
+
+    @staticmethod
+    def useless(total: Any, oldest: Any) -> bool:
+        """Rows that are all above the minimum."""
+        return bool(oldest > total or (oldest != oldest and total == total))
 
 
 class MaxCount(Extreme):

@@ -26,7 +26,7 @@ from typing import Any
 
 from windrow.aggregates import EMPTY, Partial
 from windrow.windows.base import STALE, Card, Runs
-from windrow.windows.levels import MASK
+from windrow.windows.levels import MASK, Levels
 from windrow.windows.monoid_tree import MonoidTree
 
 Stack = tuple[Partial, Any] | None
@@ -76,7 +76,7 @@ class Amta(MonoidTree):
             level, count = level + 1, (count >> 1) - 1
         levels.put(0, end, partial)
         count = end
-        for level, parent in enumerate(made, 1):  # noqa: B007
+        for level, parent in enumerate(made, 1):
             count = (count >> 1) - 1
             levels.put(level, count, parent)
         self._R1 = total
@@ -84,6 +84,22 @@ class Amta(MonoidTree):
         self._answer = STALE
         if not end & MASK:
             levels.sweep(first)
+
+    def save_point(self) -> tuple[Any, ...]:
+        """What ``take_back`` needs, should what follows the next ``push`` fail."""
+        return self._first, self._end, self._split, self._R0, self._R1, self._stack
+
+    def take_back(self, point: tuple[Any, ...]) -> None:
+        """Undo the one ``push`` since, and what ``evict_while`` and its kin let go."""
+        first, end, split, R0, R1, stack = point
+        level, count = 0, end
+        self._levels.remove_last(0, end)
+        while count and not count & 1 and count > first >> level:
+            level, count = level + 1, (count >> 1) - 1
+            self._levels.remove_last(level, count)
+        self._first, self._end, self._split = first, end, split
+        self._R0, self._R1, self._stack = R0, R1, stack
+        self._answer = STALE
 
     def total(self) -> Partial:
         """R0, then R1."""
@@ -108,6 +124,15 @@ class Amta(MonoidTree):
         if first & (1 << changed) - 1:
             front = merge(get(0, first), EMPTY if stack is None else stack[0])
         self._first, self._R0, self._stack = first, front, stack
+
+    def take_levels(self, levels: Levels, first: int, end: int) -> None:
+        """Go on over levels that hold the rows from ``first`` to ``end``."""
+        self._levels, self._first, self._end = levels, first, end
+        self._answer = STALE
+        if first == end:
+            self._empty_out()
+        else:
+            self._split_anew(first)
 
     def _split_anew(self, first: int) -> None:
         """R0 and its stack over the oldest tree from a row on, R1 over the others."""

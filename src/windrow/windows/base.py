@@ -181,6 +181,14 @@ class Window(ABC):
             expected = self._merge(expected, row)
             self._require_same(agg, [expected], f"{what}[{i}]")
 
+    def families(self) -> tuple[Any, ...]:
+        """Values of the kinds that came, for ``remember``."""
+        return self._family.examples()
+
+    def remember(self, families: tuple[Any, ...]) -> None:
+        """Know again, after a reload, what kinds of values came."""
+        self.aggregate.remember(self._family, families)
+
     # --- bytes ----------------------------------------------------------------------------------
 
     @abstractmethod

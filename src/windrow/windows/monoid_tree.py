@@ -61,12 +61,15 @@ class MonoidTree(Window):
         if self._first == self._end:
             raise self._empty()
         self._evict_before(self._first + 1)
+        if not self._first & MASK:
+            self._levels.sweep(self._first)
 
     def bulk_evict(self, n: int) -> None:
         """Remove the ``n`` oldest rows, in O(log n) combines."""
         self._check_bulk(n)
         if n:
             self._evict_before(self._first + n)
+            self._levels.sweep(self._first)
 
     def _evict_before(self, first: int) -> None:
         if first == self._end:
@@ -74,8 +77,6 @@ class MonoidTree(Window):
         else:
             self._advance(first)
         self._answer = STALE
-        if not first & MASK:
-            self._levels.sweep(first)
 
     @abstractmethod
     def _empty_out(self) -> None:
@@ -99,21 +100,20 @@ class MonoidTree(Window):
 
     def evict_while(self, leaves: Leaves) -> int:
         """As ``enforce``, of partials instead of answers."""
-        first = self._first
-        target = self._find_border(leaves)
-        if target > first:
-            self._evict_before(target)
-        return target - first
+        total = self.total()
+        found = self.count_while(lambda oldest: leaves(total, oldest))
+        if found:
+            self._evict_before(self._first + found)
+        return found
 
-    def _find_border(self, leaves: Leaves) -> int:
-        """The first row that may stay."""
+    def count_while(self, leaves: Callable[[Partial], bool]) -> int:
+        """How many of the oldest rows the longest run has whose partial is as asked for."""
         merge, get, count = self._merge, self._levels.get, self._count
         border, end, level = self._first, self._end, 0
-        total = self.total()
         old: Partial = EMPTY
         while border < end:
             grown = merge(old, get(level, border >> level))
-            if not leaves(total, grown):
+            if not leaves(grown):
                 break
             old = grown
             border += 1 << level
@@ -122,14 +122,14 @@ class MonoidTree(Window):
             while level and border >> level >= count(level):
                 level -= 1
         else:
-            return end
+            return end - self._first
         while level:  # the border is inside this element
             level -= 1
             grown = merge(old, get(level, border >> level))
-            if leaves(total, grown):
+            if leaves(grown):
                 old = grown
                 border += 1 << level
-        return border
+        return border - self._first
 
     def evict_until(self, predicate: Callable[[Any], bool]) -> int:
         """Remove oldest rows until the answer over the others is as wished; say how many they were.
@@ -152,7 +152,7 @@ class MonoidTree(Window):
         few = (end - first).bit_length()  # one by one while that is cheaper, as the paper does
         while self._first < end and not fits(self.total()):
             if few:
-                self.evict()
+                self._evict_before(self._first + 1)
                 few -= 1
             else:
                 self._evict_before(self._find_fitting(fits))
@@ -163,7 +163,7 @@ class MonoidTree(Window):
         """The first row of the longest run of youngest rows that fits; all of them do not."""
         merge, get = self._merge, self._levels.get
         kept: Partial = EMPTY
-        for level, number in reversed(self._parts()):  # noqa: B007
+        for level, number in reversed(self._parts()):
             grown = merge(get(level, number), kept)
             if not fits(grown):
                 break
@@ -185,6 +185,21 @@ class MonoidTree(Window):
     def rows(self) -> list[Partial]:
         """The rows' partials, oldest first."""
         return [self._levels.get(0, i) for i in range(self._first, self._end)]
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest row; rows are numbered as they come."""
+        return self._first
+
+    @property
+    def end(self) -> int:
+        """The number that the next row will have."""
+        return self._end
+
+    def ends(self) -> tuple[Partial, Partial]:
+        """The partials of the oldest and of the youngest row."""
+        get = self._levels.get
+        return get(0, self._first), get(0, self._end - 1)
 
     def _check_tree(self, rows: Sequence[Partial] | None) -> None:
         """Every element that stands for rows in the window only is their aggregate."""
@@ -221,4 +236,3 @@ class MonoidTree(Window):
                 raise ValueError(f"level {level}: {len(run)} elements, expected {len(living)}")
             for i, partial in zip(living, run, strict=True):
                 self._levels.put(level, i, partial)
-
