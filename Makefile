@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java demo test test-slow bench bench-spark bench-stream lint docs clean
+.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
 
 setup: $(STAMP)
 
 java:  # Spark needs Java 17 or newer: found, installed where that can be done, or asked for
 	@sh tools/java.sh
+
+redis:  # the tests of stores start a Redis server of their own
+	@sh tools/redis.sh
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -21,10 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup java
 	$(BIN)/python examples/flights_on_spark.py
 
-test: lint java
+test: lint java redis
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-test-slow: setup java
+test-slow: setup java redis
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: setup
@@ -43,6 +46,9 @@ bench-spark: setup java
 
 bench-stream: setup java
 	$(BIN)/python -m benchmarks.streams
+
+bench-stores: setup redis
+	$(BIN)/python -m benchmarks.stores
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs

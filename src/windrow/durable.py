@@ -86,7 +86,7 @@ class Durable:
         waiting, ahead = schema.read(reader), schema.read(reader)
         if reader.remaining():
             raise BadBytes(f"{what}: {reader.remaining()} bytes too many")
-        counts = []
+        counts: list[int] = []
         while (count := (end + 1 >> len(counts)) - 1) > first >> len(counts):
             counts.append(count)
         self.levels.reopen(first, end, list(swept), counts)
@@ -115,8 +115,8 @@ class Durable:
         for level, name in dead:
             swept[level] = name + 1
         head = self._encoded(outside, first, end, tuple(swept))
-        if head == self._head and not puts.keys() - {levels.key(0, tail)}:
-            return
+        if head == self._head:
+            return  # nothing happened since
         puts[self._head_key] = head
         gone = [levels.key(level, name) for level, name in dead]
         self.store.write(puts, gone, expected=(self._head_key, self._head))

@@ -7,13 +7,15 @@ from typing import Any, ClassVar, Protocol
 from windrow.aggregates import EMPTY, Aggregate, Partial, Schema, Several
 from windrow.errors import NotMonotone
 from windrow.policies import Policy
-from windrow.windows import Amta, MonoidTree, Window
+from windrow.windows import Amta, Fiba, MonoidTree, Window
 
 
 class Held(Protocol):
     """Rows in order of time, with an answer."""
 
-    window: Window
+    @property
+    def window(self) -> Window:
+        """The algorithm at work."""
 
     def lift(self, value: Any) -> Partial:
         """A value's partial; nothing is inserted."""
@@ -73,6 +75,28 @@ class InQueue:
 
     def __len__(self) -> int:
         return len(self._times)
+
+
+class InFingerTree:
+    """A finger B-tree by time: rows may come at any time."""
+
+    def __init__(self, window: Fiba) -> None:
+        self.window: Fiba = window
+        self.lift: Callable[[Any], Partial] = window.lift
+        self.query: Callable[[], Any] = window.query
+        self.count_before: Callable[[int], int] = window.count_before
+        self.evict: Callable[[int], None] = window.bulk_evict
+
+    def push(self, ticks: int | None, partial: Partial) -> None:
+        """A row at its place."""
+        self.window.push(partial, ticks)
+
+    def ends(self) -> tuple[int | None, int | None]:
+        """The times of the oldest and of the youngest row."""
+        return self.window.oldest, self.window.youngest
+
+    def __len__(self) -> int:
+        return len(self.window)
 
 
 class Ticks(Aggregate):

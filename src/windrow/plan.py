@@ -10,6 +10,7 @@ from windrow.windows import (
     ALGORITHMS,
     Amta,
     DabaLite,
+    Fiba,
     MonotoneDeque,
     SubtractOnEvict,
     TwoStacksLite,
@@ -70,13 +71,19 @@ def choose(
     latency: Latency = None,
     policy: bool = False,
     stored: bool = False,
+    late: bool = False,
 ) -> Choice:
     """The algorithm to use: the forced one, or the first rung that can handle the aggregate.
 
-    ``policy``: rows leave when a rule about aggregates says so. ``stored``: in a store.
+    ``policy``: rows leave when a rule about aggregates says so. ``stored``: in a store. ``late``:
+    rows enter at their place, whenever they come.
     """
     if latency not in (None, "worst_case"):
         raise BadSpecification(f'latency= is None or "worst_case", not {latency!r}')
+    if late:
+        if algorithm not in ("auto", "Fiba", Fiba):
+            raise Refused(f"algorithm={algorithm!r} takes rows in order; Fiba takes late ones too")
+        return Choice(Fiba, "rows enter at their place, whenever they come")
     if policy or stored:
         why = (
             "a policy looks for how many rows leave: a tree finds that in O(log n) combines"

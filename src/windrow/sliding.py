@@ -2,18 +2,18 @@
 
 from collections import deque
 from heapq import heapify, heappop, heappush
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate
 from windrow.durable import Durable, Outside
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
-from windrow.held import Held, InQueue, InTree
+from windrow.held import Held, InFingerTree, InQueue, InTree
 from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.stores import Store
 from windrow.support import require
 from windrow.times import Clock, Duration, clock_of, duration, is_missing
-from windrow.windows import Amta, MonoidTree
+from windrow.windows import Amta, Fiba, MonoidTree
 
 
 class Sliding:
@@ -30,7 +30,9 @@ class Sliding:
     kind. Going back in time is an error, unless ``lateness=`` allows for disorder: rows then wait
     until the youngest time seen is more than the lateness ahead of them, enter in order of time
     (in order of arrival where times are equal), and a row that comes too late even for that is an
-    error. Answers are then as of the last row released; ``drain()`` releases the rest.
+    error. Answers are then as of the last row released; ``drain()`` releases the rest. With
+    ``late="insert"`` rows do not wait: each enters at its place at once, and answers are over the
+    rows that have come, as of the youngest time seen.
 
     ``insert`` answers over the rows so far: where several rows have the same time, the last of
     their answers is the one that has seen them all.
@@ -52,6 +54,7 @@ class Sliding:
         latency: Latency = None,
         *,
         lateness: Any = None,
+        late: Literal["wait", "insert"] = "wait",
         unit: str | None = None,
         store: Store | None = None,
         name: str | None = None,
@@ -67,7 +70,10 @@ class Sliding:
         self.policy: Rows | Time | Kept = policy
         stored = store is not None or name is not None
         searches = isinstance(policy, Kept)
-        self.choice = choose(self.aggregate, algorithm, latency, searches, stored)
+        self._inserts_late = self._check_late(late, lateness, searches or stored)
+        self.choice = choose(
+            self.aggregate, algorithm, latency, searches, stored, self._inserts_late
+        )
         self._lateness = None if lateness is None else duration(lateness, "lateness=")
         if self._lateness is not None and _amount(self._lateness) < 0:
             raise BadSpecification(f"lateness= must not be negative, not {lateness!r}")
@@ -91,6 +97,20 @@ class Sliding:
         if stored:
             self._open(store, name)
 
+    def _check_late(self, late: Any, lateness: Any, in_order: bool) -> bool:
+        if late not in ("wait", "insert"):
+            raise BadSpecification(f'late= is "wait" or "insert", not {late!r}')
+        if late == "wait":
+            return False
+        if lateness is None:
+            raise BadSpecification('late="insert" needs lateness=: how much later a row may come')
+        if in_order or (isinstance(self.policy, Rows | Time) and self.policy.ending):
+            raise Refused(
+                'late="insert" is for windows of rows or time that end now, in memory: policies, '
+                'ending= and store= take rows in order. Use late="wait"'
+            )
+        return True
+
     def _limits(self) -> tuple[int | None, list[Time]]:
         """At most so many rows, and which stretches of time, rows must be within to stay."""
         policy = self.policy
@@ -102,6 +122,8 @@ class Sliding:
 
     def _holder(self) -> Held:
         algorithm = self.choice.algorithm
+        if self._inserts_late:
+            return InFingerTree(Fiba(self.aggregate))
         if not issubclass(algorithm, MonoidTree):
             return InQueue(algorithm(self.aggregate))
         policies = self.policy.policies if isinstance(self.policy, Kept) else ()
@@ -166,7 +188,10 @@ class Sliding:
         self._make_room()
         partial = self._held.lift(value)
         self._clock = clock
-        if self._lateness is None:
+        if self._inserts_late:
+            self._enter_late(ticks, partial)
+            self._arrivals += 1
+        elif self._lateness is None:
             self._enter(ticks, partial)
             self._arrivals += 1
         else:
@@ -213,6 +238,30 @@ class Sliding:
             self._now = before
             raise
 
+    def _enter_late(self, ticks: int, partial: Partial) -> None:
+        """At its place; what is too old, or one row too many, leaves before."""
+        held = self._held
+        seen = ticks if self._seen is None else max(self._seen, ticks)
+        keep_from = self._keep_from(seen)
+        if keep_from is not None:
+            held.evict(held.count_before(keep_from))
+        if keep_from is None or ticks >= keep_from:
+            oldest, _ = held.ends()
+            if self._most is None or len(held) < self._most:
+                held.push(ticks, partial)
+            elif oldest is not None and ticks >= oldest:
+                held.evict(1)
+                held.push(ticks, partial)
+        self._now = self._seen = seen
+
+    def _keep_from(self, now: int) -> int | None:
+        """The earliest time that is still in the window; "later than" is "from the next on"."""
+        starts = [
+            now - length + (not span.includes_start)
+            for span, length in zip(self._spans, self._lengths, strict=True)
+        ]
+        return max(starts, default=None)
+
     def _slide(self) -> None:
         """Evict what is too old, then let in what the window's end has reached."""
         held, ahead, policy = self._held, self._ahead, self.policy
@@ -223,12 +272,7 @@ class Sliding:
         elif isinstance(policy, Time):
             now -= self._ending
             entering = _count_before(ahead, now + policy.includes_end)
-        # Integer times: "later than start" is "from start + 1 on".
-        starts = [
-            now - length + (not span.includes_start)
-            for span, length in zip(self._spans, self._lengths, strict=True)
-        ]
-        keep_from = max(starts) if starts else None
+        keep_from = self._keep_from(now)
         leaving = 0
         if self._most is not None:
             leaving = min(len(held), max(0, len(held) + entering - self._most))
@@ -249,7 +293,9 @@ class Sliding:
         ticks = self._ticks(clock, at)
         self._check_order(ticks)
         self._clock = clock
-        if self._lateness is None:
+        if self._inserts_late:
+            self._now = self._seen = ticks if self._seen is None else max(self._seen, ticks)
+        elif self._lateness is None:
             self._now = ticks
         else:
             self._seen = ticks if self._seen is None else max(self._seen, ticks)
@@ -291,7 +337,8 @@ class Sliding:
         self._waiting = list(outside.waiting)
         heapify(self._waiting)
         self._ahead = deque(outside.ahead)
-        held.remember(outside.families)
+        if outside.families:
+            held.remember(outside.families)
 
     def _make_room(self) -> None:
         """Write before a row is taken, so that one that cannot be written is not."""

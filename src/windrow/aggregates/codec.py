@@ -39,6 +39,9 @@ class Reader:
 
     def count(self) -> int:
         """An unsigned integer of any size, seven bits a byte."""
+        if self.position < len(self.data) and self.data[self.position] < 0x80:
+            self.position += 1
+            return self.data[self.position - 1]
         result = shift = 0
         while True:
             byte = self.take(1)[0]

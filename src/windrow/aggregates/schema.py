@@ -83,25 +83,42 @@ def _fixed(code: str, size: int) -> tuple[Callable[..., bytes], Callable[..., li
     return write, read
 
 
+_NO_MARKS: Final = b"\0\0\0\0"
+_SMALL: Final = [count_bytes(n) for n in range(1 << 12)]
+
+
 def _write_exact(values: Sequence[int]) -> bytes:
-    out = bytearray()
+    out = []
     for value in values:
-        total, *counters = exact.parts(value)
+        marks = value & exact.MARK_MASK
+        total = value >> exact.MARK_BITS
+        if marks < len(_SMALL):  # only the number of floats: no NaN, no infinity, no decimal
+            out.append(_SMALL[marks])
+            out.append(_NO_MARKS)
+        else:
+            out += map(count_bytes, exact.parts(value)[1:])
         zeros = (total & -total).bit_length() - 1 if total else 0
-        for counter in (*counters, zeros):
-            out += count_bytes(counter)
-        out += block(codec.integer_bytes(total >> zeros))
-    return bytes(out)
+        total >>= zeros
+        size = total.bit_length() // 8 + 1
+        out.append(_SMALL[zeros] if zeros < len(_SMALL) else count_bytes(zeros))
+        out.append(_SMALL[size] if size < len(_SMALL) else count_bytes(size))
+        out.append(total.to_bytes(size, "little", signed=True))
+    return b"".join(out)
 
 
 def _read_exact(r: Reader, n: int) -> list[int]:
     values = []
     for _ in range(n):
-        *counters, zeros = (r.count() for _ in range(6))
+        marks = r.count()
+        if r.data[r.position : r.position + 4] == _NO_MARKS:
+            r.position += 4
+        else:
+            for i in range(1, 5):
+                marks += r.count() << i * exact.COUNTER_BITS
+        zeros = r.count()
         if zeros > 1 << 20:
             raise BadBytes("an exact total with an impossible exponent: the bytes are damaged")
         total = int.from_bytes(r.take(r.count()), "little", signed=True) << zeros
-        marks = sum(c << i * exact.COUNTER_BITS for i, c in enumerate(counters))
         values.append((total << exact.MARK_BITS) + marks)
     return values
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from windrow.errors import StoreConflict, StoreUnavailable
+from windrow.errors import StoreUnavailable
 from windrow.stores.base import Expected, Store, require_expected
 
 try:
@@ -52,7 +52,8 @@ class Redis(Store):
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """One MGET."""
-        return self._call(lambda: list(self._client.mget(list(keys))))
+        found: list[Any] = self._call(lambda: list(self._client.mget(list(keys))))
+        return found
 
     def write(
         self,
@@ -70,7 +71,7 @@ class Redis(Store):
         def transaction() -> None:
             with self._client.pipeline(transaction=True) as pipe:
                 if expected is not None:
-                    pipe.watch(expected[0])
+                    pipe.watch(expected[0])  # type: ignore[no-untyped-call]
                     found: Any = pipe.get(expected[0])
                     if found is not None and found == puts.get(expected[0]):
                         return  # it did happen
@@ -82,11 +83,10 @@ class Redis(Store):
                     pipe.unlink(*gone)
                 try:
                     pipe.execute()
-                except redis.WatchError:
-                    raise StoreConflict(
-                        f"another process writes {expected and expected[0]!r} too: only one may "
-                        "have a window open"
-                    ) from None
+                except (
+                    redis.WatchError
+                ) as error:  # another's write, or a connection lost: look again
+                    raise redis.ConnectionError(str(error)) from error
 
         def retried() -> None:
             retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), self.retries, _GONE)

@@ -4,6 +4,7 @@ from windrow.windows.amta import Amta
 from windrow.windows.base import Card, Window
 from windrow.windows.daba import Daba
 from windrow.windows.daba_lite import DabaLite
+from windrow.windows.fiba import Fiba
 from windrow.windows.flat_fat import FlatFat
 from windrow.windows.flat_fit import FlatFit
 from windrow.windows.log_mta import LogMta
@@ -28,6 +29,7 @@ ALGORITHMS: dict[str, type[Window]] = {
         FlatFit,
         LogMta,
         Amta,
+        Fiba,
     )
 }
 """Every algorithm. Tests, benchmarks, the planner and the docs all read this."""
@@ -38,6 +40,7 @@ __all__ = [
     "Card",
     "Daba",
     "DabaLite",
+    "Fiba",
     "FlatFat",
     "FlatFit",
     "LogMta",

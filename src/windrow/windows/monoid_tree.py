@@ -12,7 +12,7 @@ from typing import Any
 
 from windrow.aggregates import EMPTY, Partial
 from windrow.windows.base import STALE, Runs, Window
-from windrow.windows.levels import MASK, Levels
+from windrow.windows.levels import BITS, MASK, Levels
 
 Leaves = Callable[[Partial, Partial], bool]
 """Of the total and the oldest rows' partial: whether those rows must leave."""
@@ -68,8 +68,10 @@ class MonoidTree(Window):
         """Remove the ``n`` oldest rows, in O(log n) combines."""
         self._check_bulk(n)
         if n:
-            self._evict_before(self._first + n)
-            self._levels.sweep(self._first)
+            before = self._first
+            self._evict_before(before + n)
+            if before >> BITS != self._first >> BITS:
+                self._levels.sweep(self._first)
 
     def _evict_before(self, first: int) -> None:
         if first == self._end:
