@@ -231,9 +231,12 @@ def test_combines_of_searches(rows: int, before: int, gone: int) -> None:
 def test_one_recomputation_for_each_insert_and_enforce(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     split_anew = Amta._split_anew
-    monkeypatch.setattr(
-        Amta, "_split_anew", lambda w, first: (made.append(1), split_anew(w, first))
-    )
+
+    def counted(window: Amta, first: int) -> None:
+        made.append(first)
+        split_anew(window, first)
+
+    monkeypatch.setattr(Amta, "_split_anew", counted)
     window = Amta(wr.Max())
     generator = random.Random(2)
     for time in sorted(generator.randrange(4000) for _ in range(3000)):

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from windrow.aggregates import EMPTY, Aggregate, Partial, Schema, Several
 from windrow.errors import NotMonotone
@@ -102,7 +102,7 @@ class InFingerTree:
 class Ticks(Aggregate):
     """The youngest time, as a dimension of a tree: rows come in order of time."""
 
-    inputs: ClassVar[tuple[str, ...]] = ()
+    inputs = ()
     reproducible = True
     schema = Schema.single("int64", "ticks")
 

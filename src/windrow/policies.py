@@ -79,7 +79,7 @@ class Policy:
         about = self.over[0]
         if self.form == "at_most" and type(about) is Sum and partials[0] is not EMPTY:
             value = about.lower(partials[0])
-            if value is not None and isinstance(value, Number) and value < 0:  # type: ignore[operator]
+            if value is not None and isinstance(value, Number) and value < 0:
                 raise BadValue(
                     f"at_most({about!r}, {self.limit!r}) adds numbers that are not negative, so "
                     f"that fewer rows never sum to more; {value!r} is"
@@ -95,7 +95,8 @@ class Policy:
         if self.form == "useful":
             if oldest[0] is EMPTY:
                 return total[0] is not EMPTY
-            return bool(self.over[0].useless(total[0], oldest[0]))
+            about: Any = self.over[0]
+            return bool(about.useless(total[0], oldest[0]))
         assert self.function is not None
         return bool(self.function(self.answers(total), self.answers(oldest)))
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from windrow.aggregates import Aggregate, Several, as_aggregate
 from windrow.errors import BadSpecification
-from windrow.slides import Bounds, Rows, Time, WindowSpec, as_window
+from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.times import Duration, duration
 
 
@@ -70,6 +70,7 @@ class Rolling:
         for name, window in self.windows.items():
             if self.time is None and window.needs_time:
                 raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
+            _check_policies(name, window)
         if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 0:
             raise BadSpecification(f"min_rows= is a number of rows, not {min_rows!r}")
         self.min_rows = min_rows
@@ -162,13 +163,12 @@ class Rolling:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise unless every column the specification names is there, and no answer hides one."""
-        bounds = [(w.low, w.high) for w in self.windows.values() if isinstance(w, Bounds)]
         needed = [
             *((k, "key") for k in self.key),
             *((t, "tie") for t in self.tie),
             *([(self.time, "time")] if self.time is not None else []),
             *((c, repr(a)) for a in self.aggregates for c in a.columns),
-            *((c, "bounds") for pair in bounds for c in pair),
+            *((c, _user(n, w)) for n, w in self.windows.items() for c in window_columns(w)),
         ]
         for column, user in needed:
             if column not in names:
@@ -213,11 +213,33 @@ def _names(given: Any, what: str) -> tuple[str, ...]:
     return names
 
 
+def window_columns(window: WindowSpec) -> list[str]:
+    """The columns that say which rows are in a window, besides key, time and tie."""
+    if isinstance(window, Bounds):
+        return [window.low, window.high]
+    policies = window.policies if isinstance(window, Kept) else ()
+    return [column for policy in policies for about in policy.over for column in about.columns]
+
+
+def _user(name: str, window: WindowSpec) -> str:
+    return "bounds" if isinstance(window, Bounds) else f"window {name!r}"
+
+
+def _check_policies(name: str, window: WindowSpec) -> None:
+    for policy in window.policies if isinstance(window, Kept) else ():
+        for about in policy.over:
+            if not about.columns and about.input_kinds:
+                raise BadSpecification(
+                    f"window {name!r}: {about!r} needs a column here: "
+                    f'{type(about).__name__}("amount"), say'
+                )
+
+
 def _windows(given: Any) -> dict[str, WindowSpec]:
     if isinstance(given, Mapping):
         found = {str(name): as_window(window) for name, window in given.items()}
     else:
-        listed = [given] if isinstance(given, (str, Rows, Time, Bounds)) else list(given)
+        listed = [given] if isinstance(given, (str, Rows, Time, Bounds, Kept)) else list(given)
         windows = [as_window(window) for window in listed]
         found = {window.label: window for window in windows}
         if len(found) < len(windows):

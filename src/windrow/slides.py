@@ -146,8 +146,8 @@ def _joined(a: Any, b: Any) -> "WindowSpec":
     if isinstance(a, Rows) and a.within is None and isinstance(b, Time) and b.closed == "right":
         return Rows(a.n, within=b.length)
     policies = [p for window in (a, b) if isinstance(window, Kept) for p in window.policies]
-    cuts = [c for w in (a, b) for c in (w.cuts if isinstance(w, Kept) else (w,))]  # type: ignore[union-attr]
-    return Kept(tuple(policies), tuple(cuts))  # type: ignore[arg-type]
+    cuts = [c for w in (a, b) for c in (w.cuts if isinstance(w, Kept) else (w,))]
+    return Kept(tuple(policies), tuple(cuts))
 
 
 def policy(function: Any, *, over: Any, name: str | None = None, debug: bool = False) -> Kept:

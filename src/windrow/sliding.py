@@ -194,11 +194,11 @@ class Sliding:
         elif self._lateness is None:
             self._enter(ticks, partial)
             self._arrivals += 1
-        else:
-            self._arrivals += 1
-            heappush(self._waiting, (ticks, self._arrivals, partial))
+        else:  # the row itself is not before the frontier: others are let in, then it waits
             self._seen = ticks if self._seen is None else max(self._seen, ticks)
             self._release(self._seen - self._delay)
+            self._arrivals += 1
+            heappush(self._waiting, (ticks, self._arrivals, partial))
         return self.query()
 
     def _check_order(self, ticks: int) -> None:

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from windrow.aggregates import codec, exact
-from windrow.aggregates.codec import Reader, block, count_bytes
+from windrow.aggregates.codec import Reader, count_bytes
 from windrow.errors import BadBytes, BadSpecification, BadValue
 
 FORMAT_VERSION: Final = 1

@@ -28,6 +28,8 @@ class Several(Aggregate):
     """
 
     inputs = ("any",)
+    combine: Any = None
+    """Part by part; every instance has its own."""
 
     def __init__(self, *aggregates: Any) -> None:
         super().__init__()
@@ -96,11 +98,6 @@ class Several(Aggregate):
         """Part by part."""
         for part, own, example in zip(self.parts, family.parts, examples, strict=True):
             part.remember(own, example)
-
-    @staticmethod
-    def combine(a: Partials, b: Partials) -> Partials:
-        """Part by part; every instance has its own."""
-        raise NotImplementedError
 
     def lower(self, partial: Partials) -> dict[str, Any]:
         """Every part's answer under its output name."""

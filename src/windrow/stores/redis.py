@@ -81,16 +81,17 @@ class Redis(Store):
                     pipe.mset(dict(puts))
                 if gone:
                     pipe.unlink(*gone)
-                try:
-                    pipe.execute()
-                except (
-                    redis.WatchError
-                ) as error:  # another's write, or a connection lost: look again
-                    raise redis.ConnectionError(str(error)) from error
+                pipe.execute()
+
+        def watched() -> None:
+            try:
+                transaction()
+            except redis.WatchError as error:  # another's write, or a connection lost: look again
+                raise redis.ConnectionError(str(error)) from error
 
         def retried() -> None:
             retry = Retry(ExponentialBackoff(cap=1.0, base=0.05), self.retries, _GONE)
-            retry.call_with_retry(transaction, lambda _: None)
+            retry.call_with_retry(watched, lambda _: None)
 
         self._call(retried)
 
