@@ -219,7 +219,9 @@ class InTree:
 
     def evict(self, n: int) -> None:
         """Remove the oldest rows."""
-        if n:
+        if n == 1:
+            self.window.evict()
+        elif n:
             self.window.bulk_evict(n)
 
     def ends(self) -> tuple[int | None, int | None]:

@@ -256,11 +256,12 @@ class Sliding:
 
     def _keep_from(self, now: int) -> int | None:
         """The earliest time that is still in the window; "later than" is "from the next on"."""
-        starts = [
+        if not self._spans:
+            return None
+        return max(
             now - length + (not span.includes_start)
             for span, length in zip(self._spans, self._lengths, strict=True)
-        ]
-        return max(starts, default=None)
+        )
 
     def _slide(self) -> None:
         """Evict what is too old, then let in what the window's end has reached."""

@@ -7,6 +7,7 @@ from windrow.aggregates.ends import First, Last
 from windrow.aggregates.extremes import ArgMax, Max, MaxCount, Min
 from windrow.aggregates.geometric_mean import GeometricMean
 from windrow.aggregates.moments import StdDev, Variance
+from windrow.aggregates.runs import LongestRun
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
 from windrow.aggregates.total import Mean, Sum
@@ -27,6 +28,7 @@ REGISTRY: dict[str, type[Aggregate]] = {
         First,
         Last,
         GeometricMean,
+        LongestRun,
         Concat,
     )
 }
@@ -44,6 +46,7 @@ __all__ = [
     "First",
     "GeometricMean",
     "Last",
+    "LongestRun",
     "Max",
     "MaxCount",
     "Mean",

@@ -67,23 +67,36 @@ class Amta(MonoidTree):
         """Into the forest, and onto R1."""
         levels, merge, first, end = self._levels, self._merge, self._first, self._end
         total = merge(self._R1, partial)
-        made = []  # parents of pairs that now have a right neighbour
-        level, count = 0, end
-        while count and not count & 1 and count > first >> level:
-            younger = levels.get(level, count - 1)
-            older = levels.get(level, count - 2) if count - 2 >= first >> level else EMPTY
-            made.append(merge(older, younger))
-            level, count = level + 1, (count >> 1) - 1
-        levels.put(0, end, partial)
-        count = end
-        for level, parent in enumerate(made, 1):
-            count = (count >> 1) - 1
-            levels.put(level, count, parent)
+        if end & 1 or end <= first:
+            levels.put(0, end, partial)
+        else:
+            made = []  # parents of pairs that now have a right neighbour
+            level, count = 0, end
+            while count and not count & 1 and count > first >> level:
+                younger = levels.get(level, count - 1)
+                older = levels.get(level, count - 2) if count - 2 >= first >> level else EMPTY
+                made.append(merge(older, younger))
+                level, count = level + 1, (count >> 1) - 1
+            levels.put(0, end, partial)
+            count = end
+            for level, parent in enumerate(made, 1):
+                count = (count >> 1) - 1
+                levels.put(level, count, parent)
         self._R1 = total
         self._end = end + 1
         self._answer = STALE
         if not end & MASK:
             levels.sweep(first)
+
+    def evict(self) -> None:
+        """Remove the oldest row: what R0 becomes is on the stack, every other time on its top."""
+        first, stack = self._first, self._stack
+        if first & 1 or first + 1 >= self._split or stack is None:
+            super().evict()
+        else:
+            self._R0, self._stack = stack
+            self._first = first + 1
+            self._answer = STALE
 
     def save_point(self) -> tuple[Any, ...]:
         """What ``take_back`` needs, should what follows the next ``push`` fail."""

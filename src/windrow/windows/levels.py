@@ -64,9 +64,8 @@ class Levels:
         """Take back the element that was put last."""
         self.chunks[level][number >> BITS].pop()
 
-    def sweep(self, first: int) -> None:
+    def sweep(self, first: int, budget: int = _SWEPT_AT_ONCE) -> None:
         """Free a few chunks that lie before the oldest row: a bounded amount of work."""
-        budget = _SWEPT_AT_ONCE
         for level, chunks in enumerate(self.chunks):
             name, living = self._swept[level], first >> level >> BITS
             if name < 0:

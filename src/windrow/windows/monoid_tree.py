@@ -71,7 +71,7 @@ class MonoidTree(Window):
             before = self._first
             self._evict_before(before + n)
             if before >> BITS != self._first >> BITS:
-                self._levels.sweep(self._first)
+                self._levels.sweep(self._first, 1)  # the rest with later operations
 
     def _evict_before(self, first: int) -> None:
         if first == self._end:

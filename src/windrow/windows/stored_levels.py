@@ -93,7 +93,7 @@ class StoredLevels(Levels):
         self._tails[level] = name
         return super()._begin(level, name)
 
-    def sweep(self, first: int) -> None:
+    def sweep(self, first: int, budget: int = 0) -> None:
         """Forget chunks before the oldest row; the store's are deleted with the next writes."""
         for level, chunks in enumerate(self.chunks):
             for name in [n for n in chunks if n < first >> level >> BITS]:
