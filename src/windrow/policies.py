@@ -46,7 +46,7 @@ class Policy:
         called = getattr(function, "__name__", "policy")
         label = name or ("policy" if called == "<lambda>" else called)
         who = name or _signature(function)
-        about = ", ".join(f"{p.identification} of {list(p.columns)}" for p in parts)
+        about = ", ".join(f"{p!r} ({p.identification})" for p in parts)
         return Policy("function", parts, label, function, None, debug, together, f"{who}: {about}")
 
     @staticmethod
@@ -57,7 +57,7 @@ class Policy:
             raise BadSpecification(f"at_most(): the limit is a value or a column, not {limit!r}")
         parts = (bounded, Last(limit)) if isinstance(limit, str) else (bounded,)
         label = f"{bounded.output_name}_at_most_{limit}"
-        who = f"at_most {bounded.identification} of {list(bounded.columns)} {limit!r}"
+        who = f"at_most {bounded!r} ({bounded.identification}) {limit!r}"
         return Policy("at_most", parts, label, None, limit, debug, identification=who)
 
     @staticmethod
@@ -69,7 +69,7 @@ class Policy:
                 f"useful(): {about!r} does not say which rows cannot matter any more; Max, Min and "
                 "LongestRun do, and yours can: useless(total, oldest), of two partials"
             )
-        who = f"useful {about.identification} of {list(about.columns)}"
+        who = f"useful {about!r} ({about.identification})"
         return Policy("useful", (about,), f"useful_{about.output_name}", identification=who)
 
     # --- what windows ask ------------------------------------------------------------------------

@@ -321,7 +321,7 @@ class Sliding:
         policy = self.policy
         kept = policy.identification if isinstance(policy, Kept) else repr(policy)
         specification = (
-            f"{self.aggregate.identification} of {list(self.aggregate.columns)} over {kept}, "
+            f"{self.aggregate!r} ({self.aggregate.identification}) over {kept}, "
             f"lateness {self._lateness!r}, unit {self._unit!r}"
         )
         durable = Durable(store, name, held.window, specification)

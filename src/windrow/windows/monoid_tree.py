@@ -137,7 +137,7 @@ class MonoidTree(Window):
         """Remove oldest rows until the answer over the others is as wished; say how many they were.
 
         ``predicate(answer)`` must be monotone: true for a window, it is true for every shorter one.
-        A window without rows satisfies it without being asked.
+        A window without values satisfies it without being asked.
 
         >>> import windrow as wr
         >>> window = wr.windows.Amta(wr.Sum())
@@ -146,7 +146,7 @@ class MonoidTree(Window):
         (2, 10)
         """
         answer = self.aggregate.answer
-        return self.keep_longest(lambda partial: predicate(answer(partial)))
+        return self.keep_longest(lambda partial: partial is EMPTY or predicate(answer(partial)))
 
     def keep_longest(self, fits: Fits) -> int:
         """As ``evict_until``, of partials instead of answers."""

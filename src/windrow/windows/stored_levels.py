@@ -121,13 +121,11 @@ class StoredLevels(Levels):
 
     def reopen(self, first: int, end: int, swept: list[int], counts: list[int]) -> None:
         """The chunks that were being filled: rows from the store, parents made again from them."""
-        for level, count in enumerate(counts):
-            while level >= len(self.chunks):
-                self._grow()
+        for level in range(max(len(counts), len(swept))):
+            self._grow()
             self._swept[level] = swept[level] if level < len(swept) else -1
+        for level, count in enumerate(counts):
             living = first >> level
-            if count <= living:
-                continue
             tail = count - 1 >> BITS
             if level == 0:
                 chunk = self._load(0, tail)
