@@ -512,6 +512,34 @@ def test_mistakes_in_the_data() -> None:
         wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Count()])({"a": np.zeros((2, 2))})
 
 
+Pair = tuple[float, float]
+
+
+class Range(wr.Aggregate):
+    """Annotated with a name of this module, which compiled code does not know."""
+
+    identity = (0.0, 0.0)
+
+    @staticmethod
+    def lift(x: float) -> Pair:
+        return (x, x)
+
+    @staticmethod
+    def combine(a: Pair, b: Pair) -> Pair:
+        return (min(a[0], b[0]), max(a[1], b[1]))
+
+    @staticmethod
+    def lower(p: Pair) -> float:
+        return p[1] - p[0]
+
+
+def test_annotations_do_not_keep_an_aggregate_from_being_compiled() -> None:
+    features = wr.Rolling(windows=[wr.rows(2)], aggregates=[Range("x")])
+    table = pa.table({"x": [1.0, 4.0, 2.0]})
+    assert features(table)["x_range_2rows"].to_pylist() == [0.0, 3.0, 2.0]
+    assert "compiled" in features.explain(table)
+
+
 def test_no_rows() -> None:
     table = sample(0)
     out = wr.Rolling(**SPEC)(table)

@@ -401,7 +401,7 @@ def test_a_killed_redis_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
     server.start()
     try:
         through = 0
-        for _ in range(max(2, KILLS // 10)):
+        for _ in range(KILLS):
             timer = threading.Timer(random.uniform(0.3, 0.8), server.kill)
             store = wr.stores.Redis(server.url, retries=1)
             sliding = store_writer.window(store, "time")
