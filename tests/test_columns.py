@@ -518,7 +518,7 @@ Pair = tuple[float, float]
 class Range(wr.Aggregate):
     """Annotated with a name of this module, which compiled code does not know."""
 
-    identity = (0.0, 0.0)
+    identity = (math.inf, -math.inf)
 
     @staticmethod
     def lift(x: float) -> Pair:
