@@ -188,7 +188,7 @@ def test_bulk_eviction_deletes_in_the_background() -> None:
     assert len(sliding) == 1
     assert store.calls - calls < 40  # O(log n)
     assert len(store.data) == held  # nothing is deleted before the next flush
-    sizes = []
+    sizes: list[int] = []
     while len(store.data) > 3:
         sliding.insert(1, at=10_000_000)
         if len(sizes) % 2:

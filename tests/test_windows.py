@@ -1,6 +1,7 @@
 """Every algorithm equals Recalc: on random programs, on the corpus, after errors, through bytes."""
 
 import contextlib
+import os
 from typing import Any
 
 import pytest
@@ -15,10 +16,13 @@ from windrow.testing import cases, check_against_recalc, rolling
 from windrow.testing.strategies import window_machine
 from windrow.windows import ALGORITHMS, Recalc, Window
 
+PROGRAMS = settings() if os.environ.get("WINDROW_TESTS") == "slow" else settings(max_examples=40)
+"""There are some 250 pairs: ten thousand programs in every run."""
+
 
 @pytest.mark.parametrize(("algorithm", "aggregate"), PAIRS, ids=pair_name)
 def test_random_programs_equal_recalc(algorithm: type[Window], aggregate: wr.Aggregate) -> None:
-    run_state_machine_as_test(window_machine(algorithm, aggregate), settings=settings())
+    run_state_machine_as_test(window_machine(algorithm, aggregate), settings=PROGRAMS)
 
 
 @pytest.mark.parametrize(("algorithm", "aggregate"), PAIRS, ids=pair_name)

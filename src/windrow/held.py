@@ -170,6 +170,8 @@ class InTree:
 
     def _enforce(self, policy: Policy, places: tuple[int, ...]) -> None:
         window, of = self.window, self._of
+        if not len(window):  # the policy before let all rows go
+            return
         rows = window.rows() if policy.debug else []
         total = of(window.total(), places)
         if policy.form == "at_most":

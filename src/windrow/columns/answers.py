@@ -222,12 +222,13 @@ def _integer_sums(task: Task) -> tuple[Array, Array, Array]:
     return high, low, (high >= -(1 << 31)) & (high < 1 << 31)
 
 
-def _largest(values: Array) -> int:
+def largest_of(values: Array) -> int:
+    """The largest absolute value."""
     return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
 
 
 def _surely_fits(task: Task) -> bool:
-    largest = _largest(task.column.filled(0))
+    largest = largest_of(task.column.filled(0))
     return largest * max(1, task.ranges.widest(0, len(task.ranges))) < 1 << 62
 
 
@@ -309,7 +310,7 @@ def _moments(task: Task) -> pa.Array:
     column = task.column
     if column.words is not None:
         return _interpreted(task)
-    if not column.is_float and _largest(column.values) > _LARGEST_EXACT:
+    if not column.is_float and largest_of(column.values) > _LARGEST_EXACT:
         return _interpreted(task)
     if task.middle is not None:
         return _moments_with_middle(task, aggregate)
@@ -430,7 +431,8 @@ def _max_count(task: Task) -> pa.Array:
 
 
 @njit(cache=True, nogil=True)
-def _next_valid(valid, out):  # type: ignore[no-untyped-def]
+def next_valid(valid, out):  # type: ignore[no-untyped-def]
+    """For each row the first valid one from it on."""
     following = len(valid)
     for k in range(len(valid)):
         i = len(valid) - 1 - k
@@ -440,7 +442,8 @@ def _next_valid(valid, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _previous_valid(valid, out):  # type: ignore[no-untyped-def]
+def previous_valid(valid, out):  # type: ignore[no-untyped-def]
+    """For each row the last valid one up to it."""
     previous = -1
     for i in range(len(valid)):
         if valid[i]:
@@ -457,14 +460,14 @@ def _end(task: Task) -> pa.Array:
         if valid is not None:
             place = np.empty(len(valid) + 1, np.int64)
             place[-1] = len(valid)
-            _next_valid(valid, place[:-1])
+            next_valid(valid, place[:-1])
             rows = place[lo]
         rows = np.where(empty | (rows >= hi), -1, rows)
     else:
         rows = hi - 1
         if valid is not None:
             place = np.empty(len(valid), np.int64)
-            _previous_valid(valid, place)
+            previous_valid(valid, place)
             rows = place[np.maximum(rows, 0)] if len(place) else rows
         rows = np.where(empty | (rows < lo), -1, rows)
     return _taken(task, rows, task.missing())

@@ -20,7 +20,7 @@ from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Rows
+from windrow.slides import Bounds, Kept, Rows
 
 IS_LABEL = "__windrow_is_label"
 
@@ -55,6 +55,11 @@ def refuse(spec: Rolling) -> None:
     for label, window in spec.windows.items():
         if isinstance(window, Bounds):
             raise Refused(f"as_of(): window {label!r} takes its bounds from the events' own rows")
+        if isinstance(window, Kept):
+            raise Refused(
+                f"as_of(): window {label!r} is kept by policies, which decide when a row comes; a "
+                "label is no row. Use windows of rows or of time"
+            )
         if window.after:
             raise Refused(f"as_of(): window {label!r} looks into the label's future (after=)")
 

@@ -8,7 +8,7 @@ from windrow.columns.prepare import Prepared, array_of
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Rows, Time
+from windrow.slides import Bounds, Kept, Rows, Time
 
 
 class Batches:
@@ -30,7 +30,8 @@ class Batches:
     """
 
     def __init__(self, spec: Rolling) -> None:
-        if spec.every is not None or any(isinstance(w, Bounds) for w in spec.windows.values()):
+        others = any(isinstance(w, Bounds | Kept) for w in spec.windows.values())
+        if spec.every is not None or others:
             raise BadSpecification("stream(): windows of rows and of time only, without every=")
         self.spec = spec
         self._kept: pa.Table | None = None

@@ -19,7 +19,7 @@ from windrow.columns.ordered import ORDER, arranged, whole_moments
 from windrow.columns.prepare import Prepared, array_of, time_column
 from windrow.columns.ranges import Array
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Rows
+from windrow.slides import Bounds, Kept, Rows
 
 GATHERED_ROWS = 1 << 17
 GATHERED_BYTES = 64 << 20
@@ -92,7 +92,7 @@ class Carry:
         ``latest``: no later row has a time before that.
         """
         windows = self.spec.windows
-        if any(isinstance(window, Bounds) for window in windows.values()):
+        if any(isinstance(window, Bounds | Kept) for window in windows.values()):
             return start, start
         final = end
         for label, window in windows.items():

@@ -6,11 +6,12 @@ from numba import njit
 
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
+from windrow.columns.kept import kept_bounds
 from windrow.columns.prepare import Prepared, plain_column, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
-from windrow.slides import Rows, Time, WindowSpec
+from windrow.slides import Kept, Rows, Time, WindowSpec
 from windrow.support import require
 from windrow.times import Duration
 
@@ -65,6 +66,14 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
     ranges = Ranges(lo, hi, size, None, threads, forced)
     ranges.monotone = spec.algorithm not in ("b_int", "recalc")
     ranges.recalc = spec.algorithm == "recalc"
+    if isinstance(window, Kept):
+        hi[:] = np.arange(1, size + 1)
+        since: Array | None = None
+        for cut in window.cuts:
+            begins, _ = window_ranges(spec, table, label, cut).bounds()
+            since = begins if since is None else np.maximum(since, begins)
+        ranges.kept = kept_bounds(table, label, window, since, lo, spec.algorithm == "recalc")
+        return ranges
     if isinstance(window, Rows):
         before, ending, after = (min(x, size) for x in (window.n, window.ending, window.after))
         ranges.never_empty = not window.ending

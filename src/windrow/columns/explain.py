@@ -77,6 +77,8 @@ def explain_columns(spec: Rolling, arrow: pa.Table, count_combines: bool) -> str
     for label, window in spec.windows.items():
         ranges = window_ranges(spec, table, label, window)
         lines.append(f"window {label}: ranges {ranges.description()}, {ranges.threads} thread(s)")
+        if ranges.kept is not None:
+            lines.append(f"  rows kept: {ranges.kept}")
         for aggregate in spec.aggregates:
             chosen = plan(aggregate, table, ranges)
             line = f"  {aggregate!r}: {chosen}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.columns import as_of, engine
 from windrow.columns.prepare import array_of, numbers_of, valid_of
 from windrow.errors import BadSpecification
-from windrow.rolling import Rolling
+from windrow.rolling import Rolling, window_columns
 
 
 def apply(spec: Rolling, table: Any) -> Any:
@@ -106,7 +106,7 @@ def _needed(spec: Rolling, names: list[str]) -> list[str]:
     used = {*spec.key, *spec.tie, spec.time}
     used |= {column for aggregate in spec.aggregates for column in aggregate.columns}
     for window in spec.windows.values():
-        used |= {getattr(window, "low", None), getattr(window, "high", None)}
+        used |= {*window_columns(window)}
     return [name for name in names if name in used] or names[:1]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numba import from_dtype, njit, typeof
+from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype
 
 from windrow.aggregates import EMPTY, Aggregate, canonical
@@ -82,7 +83,7 @@ def _compile(
     if source is None:  # then the compiled code is not kept on disk
         source = ""
         names = {name: njit(function) for name, function in functions.items()}
-    text = f"identity = {identity!r}\n\n{source}\n"
+    text = f"from math import inf, nan\n\nidentity = {identity!r}\n\n{source}\n"
     label = f"own_{aggregate.name}"
     rendered = render(from_functions(text, inputs, types, nulls))
     module = load_with(rendered, names) if names else load(rendered, label)
@@ -92,12 +93,15 @@ def _compile(
         module.combine.compile((partial, partial))
         module.lower.compile((partial,))
     except Exception as error:  # numba raises much more than its own errors
-        return Compiled(None, None, f"numba cannot compile it: {_first_line(error)}")
+        return Compiled(None, None, f"numba cannot compile it: {first_line(error)}")
     combined = module.combine.overloads[(partial, partial)].signature.return_type
     if combined != partial:
         return Compiled(None, None, f"combine makes {combined} of two {partial}")
     answers = module.lower.overloads[(partial,)].signature.return_type
-    return Compiled(module, as_dtype(answers), "")
+    try:
+        return Compiled(module, as_dtype(answers), "")
+    except NumbaError:
+        return Compiled(None, None, f"lower makes {answers}, which is not a number")
 
 
 def _value(x: Any) -> Any:
@@ -152,7 +156,8 @@ def keep_texts(aggregate: Aggregate) -> None:
     aggregate._texts = {name: text for name, text in found.items() if text is not None}  # type: ignore[attr-defined]
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says, in short."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 

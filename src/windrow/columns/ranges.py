@@ -50,6 +50,8 @@ class Ranges:
         self.recalc = False
         self.may_subtract = True
         """Whether rows may be taken out of running sums, where that is proven exact."""
+        self.kept: str | None = None
+        """How policies kept rows, where they did."""
 
     def like(self, lo: Array, hi: Array) -> "Ranges":
         """Other bounds, of the same kind."""

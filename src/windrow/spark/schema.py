@@ -12,8 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from windrow.aggregates import Aggregate, Count, MaxCount
 from windrow.columns import engine
 from windrow.errors import BadSpecification
-from windrow.rolling import Rolling
-from windrow.slides import Bounds
+from windrow.rolling import Rolling, window_columns
 
 RESERVED = "__windrow_"
 
@@ -44,9 +43,7 @@ def used_columns(spec: Rolling) -> list[str]:
     """The columns that the specification reads, each once."""
     names = [*spec.key, *([spec.time] if spec.time else []), *spec.tie]
     names += [column for aggregate in spec.aggregates for column in aggregate.columns]
-    for window in spec.windows.values():
-        if isinstance(window, Bounds):
-            names += [window.low, window.high]
+    names += [column for window in spec.windows.values() for column in window_columns(window)]
     return list(dict.fromkeys(names))
 
 

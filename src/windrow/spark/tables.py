@@ -13,7 +13,7 @@ from windrow.columns.own import keep_texts
 from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Rows
+from windrow.slides import Bounds, Kept, Rows
 from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
@@ -92,6 +92,8 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
         return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):
         return "no key, and bounds from columns: all rows go to one task"
+    if any(isinstance(window, Kept) for window in spec.windows.values()):
+        return "no key, and policies, which decide row by row: all rows go to one task"
     if any(isinstance(window, Rows) and window.needs_time for window in spec.windows.values()):
         return "no key, and rows within a time, which are two limits: all rows go to one task"
     column = spec.time or (spec.tie[0] if spec.tie else None)
@@ -118,6 +120,10 @@ def refuse_without_tie(spec: Rolling) -> None:
     for label, window in spec.windows.items():
         if isinstance(window, Rows):
             raise Refused(f"window {label!r} counts rows, which needs a total order. {way_out}")
+        if isinstance(window, Kept):
+            raise Refused(
+                f"window {label!r} is kept by policies, which decide row by row. {way_out}"
+            )
     for aggregate in spec.aggregates:
         if not aggregate.commutative:
             raise Refused(
@@ -158,7 +164,9 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
         raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
     spec = copy.copy(spec)
     spec.threads = 1
-    for aggregate in spec.aggregates:
+    kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
+    asked = [about for window in kept for policy in window.policies for about in policy.over]
+    for aggregate in (*spec.aggregates, *asked):
         keep_texts(aggregate)
     return spec, schema
 
@@ -250,7 +258,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
         count = 1 if chosen.path == "one task" else count
         lines.append(f"partitions: {count}; copies of a row: 1")
         lines.append(f"sorted by {how_sorted(spec, schema)}")
-        whole = any(isinstance(window, Bounds) for window in spec.windows.values())
+        whole = any(isinstance(window, Bounds | Kept) for window in spec.windows.values())
         who = "one key, and of those that share its bits" if by_number(spec, schema) else "one key"
         rows = f"all rows of {who}" if whole else f"the live rows of {who}, twice at most"
         lines.append(f"kept in a worker: {rows}, and a batch")
