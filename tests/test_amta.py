@@ -1,8 +1,12 @@
 """The monoid trees: the paper's figures, its searches, its counts; FiBA behind Sliding."""
 
 import random
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -290,7 +294,18 @@ def test_a_policy_that_is_not_monotone_is_found() -> None:
     with pytest.raises(NotMonotone, match=r"'odd' is not monotone over these 2 rows.*\.x"):
         window.insert(6)
     assert (len(window), window.query()) == (1, 5)
-    shrinking = wr.Sliding(wr.at_most(wr.Mean(), 5, debug=True), wr.Sum())
+
+    class Middle(wr.Aggregate):
+        def lift(x: float) -> tuple[float, int]:  # type: ignore[misc]  # noqa: N805
+            return (x, 1)
+
+        def combine(a: Any, b: Any) -> Any:  # noqa: N805
+            return (a[0] + b[0], a[1] + b[1])
+
+        def lower(p: Any) -> Any:  # noqa: N805
+            return p[0] / p[1]
+
+    shrinking = wr.Sliding(wr.at_most(Middle(), 5, debug=True), wr.Sum())
     shrinking.insert(1)
     with pytest.raises(NotMonotone):  # 1 and 9 would stay, 9 alone would not
         shrinking.insert(9)
@@ -314,6 +329,60 @@ def test_a_row_that_is_refused_changes_nothing() -> None:
         wr.Sliding(wr.at_most(wr.Sum(), 3), wr.Count()).insert(-1)
 
 
+def test_what_was_refused_decides_nothing() -> None:
+    light = wr.Sliding(wr.at_most(wr.Sum(), 3), wr.Sum())
+    with pytest.raises(wr.errors.BadValue, match="not negative"):
+        light.insert(-1)
+    assert light.insert(Decimal(1)) == Decimal(1)
+
+    def no_sevens(total: int, old: int) -> bool:
+        if total == 7:
+            raise ValueError("seven")
+        return False
+
+    window = wr.Sliding(wr.policy(no_sevens, over=wr.Max()), wr.Count())
+    with pytest.raises(ValueError, match="seven"):
+        window.insert(7, at=1)
+    assert window.insert(1, at=datetime(2024, 5, 1)) == 1  # another kind of time
+    waits = wr.Sliding(wr.policy(no_sevens, over=wr.Max()), wr.Count(), lateness=2)
+    waits.insert(1, at=0)
+    waits.insert(7, at=1)
+    with pytest.raises(ValueError, match="seven") as caught:
+        waits.insert(2, at=10)
+    assert "is left out" in str(caught.value.__notes__)
+    waits.insert(2, at=10)
+    assert waits.drain() == 2
+
+
+def test_a_sum_too_large_for_its_type_is_above_the_limit() -> None:
+    for overflow in ("error", "null"):
+        bounded = wr.at_most(wr.Sum(overflow=overflow), 2**62)
+        window = wr.Sliding(bounded, wr.Count())
+        assert [window.insert(x) for x in (2**62, 2**62, 1, 2**70, 5)] == [1, 1, 1, 0, 1]
+        table = pa.table({"x": [2**62, 2**62, 1, 5]})
+        bounded = wr.at_most(wr.Sum("x", overflow=overflow), 2**62)
+        features = wr.Rolling(windows={"w": bounded}, aggregates=[wr.Count()])
+        assert features(table)["count_w"].to_pylist() == [1, 1, 1, 2]
+
+
+def test_sums_that_depend_on_grouping_let_nothing_go_too_much() -> None:
+    class Plain(wr.Aggregate):
+        identity = 0.0
+
+        def combine(a: float, b: float) -> float:  # type: ignore[misc]  # noqa: N805
+            return a + b
+
+    generator = random.Random(5)
+    for _ in range(300):
+        rows = [generator.choice((0.1, 0.2, 0.3, 0.7)) for _ in range(generator.randrange(1, 200))]
+        limit = round(generator.uniform(0, 60), 1)
+        window = filled(Amta, Plain(), rows)
+        window.evict_until(limit.__ge__)
+        kept = len(window)
+        assert sum(rows[len(rows) - kept :]) <= limit + 1e-6
+        assert kept == len(rows) or sum(rows[len(rows) - kept - 1 :]) > limit - 1e-6
+
+
 def test_mistakes_with_policies() -> None:
     with pytest.raises(BadSpecification, match="function of two answers"):
         wr.policy(3, over=wr.Sum())
@@ -325,6 +394,24 @@ def test_mistakes_with_policies() -> None:
         wr.policy(lambda a, b: True, over=[])
     with pytest.raises(Refused, match="Amta can"):
         wr.Sliding(wr.at_most(wr.Sum(), 3), wr.Max(), algorithm="DabaLite")
+    for arguments in ((wr.Mean(), 3), (wr.Min(), 3), (wr.Several(wr.Sum()), 3)):
+        with pytest.raises(BadSpecification, match="does not grow"):
+            wr.at_most(*arguments)
+    for limit in (True, [1], np.array([1, 2]), float("nan")):
+        with pytest.raises(BadSpecification, match="the limit is a value"):
+            wr.at_most(wr.Sum(), limit)
+    with pytest.raises(BadSpecification, match=r"at_most\(\): expected an aggregate"):
+        wr.at_most(10, wr.Sum())
+    with pytest.raises(wr.errors.BadValue, match="cannot be compared with the limit"):
+        wr.Sliding(wr.at_most(wr.Max(), 3), wr.Count()).insert("x")
+    with pytest.raises(BadSpecification, match="with &"):
+        bool(wr.at_most(wr.Sum(), 3))
+    with pytest.raises(TypeError) as caught:
+        wr.Sliding(wr.policy(lambda t, o: t - o > 3, over=wr.Sum()), wr.Max()).insert(None)
+    assert "in policy 'policy', told None and None" in str(caught.value.__notes__)
+    assert (
+        "4·log2 n" in wr.Sliding(wr.at_most(wr.Sum(), 3), wr.Max(), latency="worst_case").explain()
+    )
     assert "AMTA" in wr.Sliding(wr.at_most(wr.Sum(), 3), wr.Max()).explain()
 
 
@@ -369,8 +456,13 @@ def test_mistakes_with_late_rows() -> None:
         wr.Sliding(wr.time(5), wr.Max(), late="insert")
     with pytest.raises(BadSpecification, match='"wait" or "insert"'):
         wr.Sliding(wr.time(5), wr.Max(), lateness=1, late="drop")  # type: ignore[arg-type]
-    for window in (wr.time(5, ending=2), wr.at_most(wr.Sum(), 5)):
-        with pytest.raises(Refused, match="take rows in order"):
+    for window in (
+        wr.time(5, ending=2),
+        wr.time(5, closed="left"),
+        wr.time(5, closed="neither"),
+        wr.at_most(wr.Sum(), 5),
+    ):
+        with pytest.raises(Refused, match="order"):
             wr.Sliding(window, wr.Max(), lateness=1, late="insert")
     with pytest.raises(Refused, match="Fiba takes late ones"):
         wr.Sliding(wr.time(5), wr.Max(), "DabaLite", lateness=1, late="insert")

@@ -77,7 +77,6 @@ COMPILED: dict[str, Any] = {
     "floats, any": wr.at_most(wr.Sum("f"), math.inf),
     "floats, none": wr.at_most(wr.Sum("f"), 0),
     "largest": wr.at_most(wr.Max("s"), 1),
-    "smallest": wr.at_most(wr.Min("s"), 1.5) & wr.rows(4),
     "largest integer": wr.at_most(wr.Max("i"), 6) & wr.time(6, closed="both"),
     "travelling": wr.at_most(wr.Count(), "limit"),
     "travelling, integers": wr.at_most(wr.Sum("i"), "limit") & wr.rows(6, within=7),
@@ -107,7 +106,7 @@ COMPILED: dict[str, Any] = {
 }
 INTERPRETED: dict[str, Any] = {
     "decimals": wr.at_most(wr.Sum("d"), 10),
-    "mean": wr.at_most(wr.Mean("n"), 6),
+    "longest run": wr.at_most(wr.LongestRun("n"), 2),
     "texts": wr.at_most(wr.Max("word"), "word"),
     "useful, own": wr.useful(Most("n")) & wr.rows(6),
     "a limit of limits": wr.at_most(wr.Sum("i"), "far"),
@@ -397,8 +396,7 @@ def test_integers_beyond_64_bits() -> None:
     check(table, spec)
     assert "more than 64 bits" in how(spec, table)
     fits = wr.Rolling(windows={"w": wr.at_most(wr.Sum("x"), 10**30)}, aggregates=[wr.Count()])
-    with pytest.raises(OverflowError, match=r"window 'w', row 1"):
-        fits(table)
+    assert fits(table)["count_w"].to_pylist() == [1, 2, 3, 4]  # no sum is asked for
     limits = [1 << 62, (1 << 62) - 1, (1 << 53) + 1, 3]
     far = table.append_column("l", [limits]).append_column("y", [[float(1 << 53), 1.0, 1.0, 2.0]])
     for window in (wr.at_most(wr.Sum("y"), "l"), wr.at_most(wr.Sum("y"), (1 << 53) + 1)):
@@ -478,7 +476,7 @@ def test_errors_of_functions_name_the_row() -> None:
     window = wr.policy(lambda t, o: 1 // o > t, over=wr.Last("x"), name="f")
     with pytest.raises(ZeroDivisionError) as caught:
         wr.Rolling(windows={"w": window}, aggregates=[wr.Count()])(table)
-    assert caught.value.__notes__ == ["in the window 'w' of row 1"]
+    assert caught.value.__notes__[-1] == "in the window 'w' of row 1"
     unknown = wr.policy(lambda t, o: t > o, over=wr.Max("x"), name="f")
     with pytest.raises(TypeError):  # None, as Python sees it
         wr.Rolling(windows=unknown, aggregates=[wr.Count()])(pa.table({"x": [None, 1]}))

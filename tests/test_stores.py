@@ -1,6 +1,9 @@
 """Windows in stores: the same answers, also after crashes; nothing half-written, nothing left."""
 
+import copy
+import functools
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -258,6 +261,22 @@ def test_a_policy_is_known_by_its_code_or_name() -> None:
     window(3, "named").flush()
     window(4, "named")
 
+    def other(function: Any) -> wr.Sliding:
+        kept = wr.policy(function, over=wr.Sum())
+        return wr.Sliding(kept, wr.Max(), store=store, name="other")
+
+    other(lambda t, o, k=3: t - o > k).flush()
+    with pytest.raises(BadSpecification, match="is another one"):
+        other(lambda t, o, k=4: t - o > k)
+
+    class Rule:
+        def leaves(self, total: int, old: int) -> bool:
+            return total - old > 3
+
+    for unknown in (Rule().leaves, functools.partial(Rule().leaves)):
+        with pytest.raises(BadSpecification, match="Give it a name"):
+            other(unknown)
+
 
 def test_mistakes() -> None:
     with pytest.raises(BadSpecification, match="needs a name="):
@@ -275,6 +294,14 @@ def test_mistakes() -> None:
     closed.close()
     with pytest.raises(BadSpecification, match="was closed"):
         closed.insert(1)
+    with pytest.raises(BadSpecification, match="was closed"):
+        closed.drain()
+    with pytest.raises(BadSpecification, match="not valid Unicode"):
+        wr.Sliding(wr.rows(5), wr.Sum(), store=wr.stores.Memory(), name="\ud800")
+    with pytest.raises(BadSpecification, match="redis://host"):
+        wr.stores.Redis("127.0.0.1:6379")
+    with pytest.raises(Refused, match="not bounded"):
+        wr.Sliding(wr.rows(5), wr.Sum(), latency="worst_case", store=wr.stores.Memory(), name="x")
 
 
 def test_names_do_not_meet(store: wr.stores.Store) -> None:
@@ -302,6 +329,166 @@ def test_one_process_at_a_time(tmp_path: Path, server: RedisServer) -> None:
     second.insert(2)
     with pytest.raises(StoreConflict, match="only one may"):
         second.flush()
+
+
+def test_two_writers_of_equally_many_rows(server: RedisServer) -> None:
+    def opened() -> wr.Sliding:
+        return wr.Sliding(wr.rows(5), wr.Sum(), store=wr.stores.Redis(server.url), name="equal")
+
+    first, second = opened(), opened()
+    for value in (1, 5):
+        first.insert(value)
+        second.insert(value + 1)
+    first.flush()
+    with pytest.raises(StoreConflict):
+        second.flush()
+    with pytest.raises(StoreConflict):
+        second.close()  # and the connection is let go of
+    assert opened().query() == 6
+
+
+class Unsteady(wr.stores.Memory):
+    """Fails when told to: before a write happens, after it, or while keys are listed."""
+
+    fails = ""
+
+    def write(self, *arguments: Any, **options: Any) -> None:
+        when, self.fails = self.fails, "" if self.fails != "keys" else "keys"
+        if when == "before":
+            raise StoreUnavailable("gone")
+        super().write(*arguments, **options)
+        if when == "after":
+            raise StoreUnavailable("the answer was lost")
+
+    def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
+        if self.fails == "keys":
+            self.fails = ""
+            raise StoreUnavailable("gone")
+        return super().keys(prefix)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_flush_whose_answer_was_lost(when: str) -> None:
+    store = Unsteady()
+    sliding = wr.Sliding(wr.rows(50), wr.Sum(), store=store, name="ack")
+    for value in (1, 2, 3):
+        sliding.insert(value)
+        store.fails = when
+        with pytest.raises(StoreUnavailable):
+            sliding.flush()
+    sliding.flush()
+    sliding.close()
+    assert wr.Sliding(wr.rows(50), wr.Sum(), store=store, name="ack").query() == 6
+
+
+def test_a_name_used_again_after_half_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Unsteady()
+
+    def opened() -> wr.Sliding:
+        return wr.Sliding(wr.rows(5000), wr.Sum(), store=store, name="again")
+
+    sliding = opened()
+    for _ in range(4000):
+        sliding.insert(1)
+    sliding.flush()
+    store.fails = "keys"
+    with pytest.raises(StoreUnavailable):
+        sliding.delete()
+    for done in range(0, 6000, 300):
+        sliding = opened()
+        assert sliding.restored_through == done
+        for i in range(300):
+            assert sliding.insert(2) == 2 * min(done + i + 1, 5000)
+        sliding.flush()
+    sliding.delete()
+    assert not store.data
+
+
+def test_what_cannot_be_written_is_refused_when_it_comes() -> None:
+    class Whole(wr.Aggregate):
+        identity = 0
+
+        def combine(a: int, b: int) -> int:  # type: ignore[misc]  # noqa: N805
+            return a + b
+
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, 1)
+        sliding = wr.Sliding(wr.rows(50), Whole(), store=wr.stores.Memory(), name="w")
+        sliding.insert(2**62)
+        for wrong in (1.5, 2**70):
+            with pytest.raises(wr.errors.BadValue, match="declared int64"):
+                sliding.insert(wrong)
+        sliding.insert(2**62)
+        with pytest.raises(wr.errors.BadValue, match="declared int64"):
+            sliding.insert(5)  # what the first two rows add up to
+        assert len(sliding) == 2
+        texts = wr.Sliding(wr.rows(5), wr.Max(), store=wr.stores.Memory(), name="t")
+        with pytest.raises(wr.errors.BadValue, match="not valid Unicode"):
+            texts.insert("\ud800")
+        texts.insert("fine")
+        texts.close()
+
+
+def test_copies_of_a_stored_window_are_refused() -> None:
+    sliding = wr.Sliding(wr.rows(5), wr.Sum(), store=wr.stores.Memory(), name="x")
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(Refused, match="open it by its name"):
+            copied(sliding)
+    memory = wr.Sliding(wr.rows(5), wr.Sum())
+    memory.insert(1)
+    assert copy.deepcopy(memory).query() == 1
+
+
+def test_a_time_that_was_refused_has_not_passed() -> None:
+    class Away(wr.stores.Memory):
+        away = False
+
+        def get_many(self, keys: Any) -> Any:
+            if self.away:
+                raise StoreUnavailable("gone")
+            return super().get_many(keys)
+
+    with pytest.MonkeyPatch.context() as patch:
+        small_chunks(patch, 1)
+        store = Away()
+        sliding = wr.Sliding(wr.time(30), wr.Count(), store=store, name="x", lateness=5)
+        for i in range(40):
+            sliding.insert(1, at=i)
+        sliding.flush()
+        store.away = True
+        with pytest.raises(StoreUnavailable):
+            sliding.insert(1, at=60)
+        store.away = False
+        sliding.insert(1, at=41)
+        sliding.insert(1, at=60)
+        assert (len(sliding), sliding.waiting) == (29, 1)
+
+
+def test_no_chunk_is_left_behind() -> None:
+    store = wr.stores.Memory()
+    sliding = wr.Sliding(wr.at_most(wr.Sum(), 600), wr.Count(), store=store, name="x")
+    for _ in range(20):
+        for _ in range(511):
+            sliding.insert(1)
+        sliding.insert(10**6)  # the window is empty, at the border of a chunk
+        sliding.flush()
+    for _ in range(5):
+        sliding.insert(1)
+        sliding.flush()
+    assert len(store.data) <= 4
+
+
+def test_chunks_of_another_window_are_not_taken() -> None:
+    store = wr.stores.Memory()
+    for name in ("a", "b"):
+        with wr.Sliding(wr.rows(900), wr.Sum(), store=store, name=name) as sliding:
+            for _ in range(1000):
+                sliding.insert(1 if name == "a" else 1000)
+    for key, value in list(store.data.items()):
+        if key.startswith(b"windrow/b/c"):
+            store.data[key.replace(b"/b/", b"/a/")] = value
+    with pytest.raises(BadBytes, match="written by something else"):
+        wr.Sliding(wr.rows(900), wr.Sum(), store=store, name="a")
 
 
 @settings(max_examples=60)

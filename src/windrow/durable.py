@@ -9,6 +9,7 @@ write of the store: whoever opens the window sees all of a flush or nothing of i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Any
 from urllib.parse import quote
 
@@ -54,10 +55,17 @@ class Durable:
             raise BadSpecification(f"a window in a store needs a name=, not {name!r}")
         self.store, self.name, self.window = store, name, window
         self.specification = specification
-        self.prefix = f"windrow/{quote(name, safe='')}/".encode()
+        try:
+            self.prefix = f"windrow/{quote(name, safe='')}/".encode()
+        except UnicodeEncodeError as error:
+            raise BadSpecification(f"name={name!r} is not valid Unicode") from error
         self._head_key = self.prefix + b"h"
         self.levels = StoredLevels(store, self.prefix, window.aggregate)
         self._head: bytes | None = None
+        self._tried: bytes | None = None  # a head of which it is not known whether it was written
+        self._written = b""
+        self._writer = token_hex(8)
+        self._flushes = 0
         store.windows += 1
 
     @property
@@ -69,6 +77,7 @@ class Durable:
         """Go on where the last flush was; a new window where there was none."""
         self._head = self.store.get(self._head_key)
         if self._head is None:
+            self.levels.incarnation = token_hex(8)
             self.window.take_levels(self.levels, 0, 0)
             return Outside()
         what = f"window {self.name!r} (key {self._head_key!r})"
@@ -80,6 +89,7 @@ class Durable:
                 f"  {found}\nand is opened as\n  {self.specification}\n"
                 "Open it as it was, choose another name, or delete it"
             )
+        self.levels.incarnation, *_ = codec.decode(reader)
         first, end, swept, arrivals, example, now, seen, drained, families = codec.decode(reader)
         schema = self.window.aggregate.partial_schema
         waiting_times, ahead_times = codec.decode(reader), codec.decode(reader)
@@ -114,13 +124,18 @@ class Durable:
         swept = list(levels.swept)
         for level, name in dead:
             swept[level] = name + 1
-        head = self._encoded(outside, first, end, tuple(swept))
-        if head == self._head:
+        inside = self._encoded(outside, first, end, tuple(swept))
+        if inside == self._written:
             return  # nothing happened since
-        puts[self._head_key] = head
+        if self._tried is not None and self.store.get(self._head_key) == self._tried:
+            self._head = self._tried  # it was written, only the answer was lost
+        self._flushes += 1
+        who = (levels.incarnation, self._writer, self._flushes)  # no two heads are the same
+        head = frame(_KIND, _OWNER, codec.encode(self.specification) + codec.encode(who) + inside)
+        puts[self._head_key] = self._tried = head
         gone = [levels.key(level, name) for level, name in dead]
         self.store.write(puts, gone, expected=(self._head_key, self._head))
-        self._head = head
+        self._head, self._tried, self._written = head, None, inside
         levels.pending.clear()
         levels.deleted(dead)
 
@@ -138,14 +153,13 @@ class Durable:
             outside.families,
         )
         parts = [
-            codec.encode(self.specification),
             codec.encode(plain),
             codec.encode(tuple((ticks, arrival) for ticks, arrival, _ in outside.waiting)),
             codec.encode(tuple(ticks for ticks, _ in outside.ahead)),
             schema.write([partial for _, _, partial in outside.waiting]),
             schema.write([partial for _, partial in outside.ahead]),
         ]
-        return frame(_KIND, _OWNER, b"".join(parts))
+        return b"".join(parts)
 
     def delete(self) -> None:
         """Remove every key of the window; the head first, so that no half of it is ever opened."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from windrow.aggregates import EMPTY, Aggregate, Partial, Schema, Several
-from windrow.errors import NotMonotone
+from windrow.errors import BadValue, NotMonotone
 from windrow.policies import Policy
 from windrow.windows import Amta, Fiba, MonoidTree, Window
 
@@ -139,12 +139,22 @@ class InTree:
         dimensions = [part.alias(f"p{i}") for i, part in enumerate(parts)]
         self.window: MonoidTree = algorithm(Several(*dimensions, Ticks()))
         self._lift = self.window.lift
+        self._taken = False  # a value, ever
+        self.needs_bytes = False  # whether a value without a byte form is refused
 
     def lift(self, value: Any) -> Partial:
         """Every dimension's partial of a value."""
         partial = self._lift(value)
-        for policy, places in zip(self.policies, self._places, strict=True):
-            policy.check(self._of(partial, places))
+        try:
+            for policy, places in zip(self.policies, self._places, strict=True):
+                policy.check(self._of(partial, places))
+            if self.needs_bytes:
+                self.window.aggregate.partial_schema.check(partial)
+        except BadValue:
+            if not self._taken:  # a row that is refused decides nothing
+                self.window.forget()
+            raise
+        self._taken = True
         return partial
 
     def _of(self, partial: Partial, places: tuple[int, ...]) -> tuple[Partial, ...]:
@@ -245,6 +255,7 @@ class InTree:
     def remember(self, families: tuple[Any, ...]) -> None:
         """Know again what kinds of values came."""
         self.window.remember(families)
+        self._taken = True
 
     def __len__(self) -> int:
         return len(self.window)

@@ -90,6 +90,12 @@ def choose(
             if policy
             else "in a store: only O(log n) of it must be at hand"
         )
+        if stored and latency is not None:
+            raise Refused(
+                'latency="worst_case": what a store takes to read and write is not bounded'
+            )
+        if latency is not None:
+            why += "; no operation takes more than 4·log2 n"
         if algorithm not in ("auto", "Amta", Amta):
             raise Refused(f"algorithm={algorithm!r} cannot do that; Amta can: {why}")
         return Choice(Amta, why)

@@ -8,14 +8,38 @@ A rule is asked in one of two ways, both monotone, so that a search needs few qu
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, timedelta
 from hashlib import blake2b
 from numbers import Number
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
-from windrow.aggregates import EMPTY, Aggregate, Last, Partial, Sum, as_aggregate
-from windrow.errors import BadSpecification, BadValue
+import numpy as np
+
+from windrow.aggregates import (
+    EMPTY,
+    Aggregate,
+    ArgMax,
+    Concat,
+    First,
+    GeometricMean,
+    Last,
+    MaxCount,
+    Mean,
+    Min,
+    Partial,
+    Several,
+    StdDev,
+    Sum,
+    Variance,
+    as_aggregate,
+    exact,
+)
+from windrow.errors import BadSpecification, BadValue, WindrowError
 
 Form = Literal["function", "at_most", "useful"]
+_LIMITS = (Number, str, date, timedelta, np.datetime64, np.timedelta64)
+_NOT_GROWING = (Min, Mean, Variance, StdDev, GeometricMean, First, Last, ArgMax, MaxCount, Concat)
 
 
 @dataclass(frozen=True)
@@ -47,14 +71,23 @@ class Policy:
         label = name or ("policy" if called == "<lambda>" else called)
         who = name or _signature(function)
         about = ", ".join(f"{p!r} ({p.identification})" for p in parts)
-        return Policy("function", parts, label, function, None, debug, together, f"{who}: {about}")
+        known = f"{who}: {about}" if who else ""
+        return Policy("function", parts, label, function, None, debug, together, known)
 
     @staticmethod
     def at_most(aggregate: Any, limit: Any, debug: bool) -> "Policy":
         """The newest rows whose aggregate is at most a limit."""
         bounded = _aggregate(aggregate, "at_most()")
-        if limit is None or limit != limit:
-            raise BadSpecification(f"at_most(): the limit is a value or a column, not {limit!r}")
+        if type(bounded) in _NOT_GROWING or isinstance(bounded, Several):
+            raise BadSpecification(
+                f"at_most(): {bounded!r} does not grow with the window, so that no number of rows "
+                "is the longest: take Sum, Count or Max, or write a policy()"
+            )
+        if not isinstance(limit, _LIMITS) or isinstance(limit, bool) or limit != limit:
+            raise BadSpecification(
+                f"at_most(): the limit is a value, or the name of a column that has it, not "
+                f"{limit!r}"
+            )
         parts = (bounded, Last(limit)) if isinstance(limit, str) else (bounded,)
         label = f"{bounded.output_name}_at_most_{limit}"
         who = f"at_most {bounded!r} ({bounded.identification}) {limit!r}"
@@ -78,8 +111,8 @@ class Policy:
         """Raise for a row that would make the rule not monotone."""
         about = self.over[0]
         if self.form == "at_most" and type(about) is Sum and partials[0] is not EMPTY:
-            value = about.lower(partials[0])
-            if value is not None and isinstance(value, Number) and value < 0:
+            value = exact.to_number(partials[0])
+            if value < 0:
                 raise BadValue(
                     f"at_most({about!r}, {self.limit!r}) adds numbers that are not negative, so "
                     f"that fewer rows never sum to more; {value!r} is"
@@ -98,32 +131,76 @@ class Policy:
             about: Any = self.over[0]
             return bool(about.useless(total[0], oldest[0]))
         assert self.function is not None
-        return bool(self.function(self.answers(total), self.answers(oldest)))
+        told = self.answers(total), self.answers(oldest)
+        try:
+            return bool(self.function(*told))
+        except Exception as error:
+            error.add_note(f"in policy {self.label!r}, told {told[0]!r} and {told[1]!r}")
+            raise
 
     def fits(self, total: tuple[Partial, ...]) -> bool:
         """Whether a window with this total may stay as it is."""
-        found = self.over[0].answer(total[0])
+        if total[0] is EMPTY:
+            return True
+        about = self.over[0]
+        # A sum that its type cannot hold is above the limit, not an error.
+        found = exact.to_number(total[0]) if type(about) is Sum else about.answer(total[0])
         limit = self.over[1].answer(total[1]) if len(self.over) > 1 else self.limit
-        return found is None or limit is None or bool(found <= limit)
+        if found is None or limit is None:
+            return True
+        try:
+            return bool(found <= limit)
+        except TypeError as error:
+            raise BadValue(
+                f"{self.label}: the answer {found!r} cannot be compared with the limit {limit!r}"
+            ) from error
+
+    def require_identification(self) -> None:
+        """Raise where it cannot be known whether a function is the same next time."""
+        if not self.identification:
+            raise BadSpecification(
+                f"policy {self.label!r}: its function refers to what a store cannot know again. "
+                "Give it a name, policy(..., name=...), and keep the name while it means the same"
+            )
 
 
 def _aggregate(candidate: Any, what: str) -> Aggregate:
-    aggregate = as_aggregate(candidate)
-    if aggregate.kind == "sequential":
-        raise BadSpecification(f"{what}: {aggregate!r} is sequential and cannot be looked back in")
-    return aggregate
+    try:
+        return as_aggregate(candidate)
+    except WindrowError as error:
+        raise type(error)(f"{what}: {error}") from error
 
 
-def _signature(function: Any) -> str:
-    """Which function it is, so that a store notices another one in its place."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return f"{function!r}"
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    inside = (code.co_code, code.co_names, _plain(code.co_consts), _plain(cells))
-    digest = blake2b(repr(inside).encode(), digest_size=8).hexdigest()
+def _signature(function: Any) -> str | None:
+    """Which function it is, so that a store notices another one; None where that is not known."""
+    if not isinstance(function, FunctionType):
+        return None
+    try:
+        digest = blake2b(_text(function).encode(), digest_size=8).hexdigest()
+    except _Unknown:
+        return None
     return f"{function.__module__}.{function.__qualname__} {digest}"
 
 
-def _plain(values: Any) -> list[str]:
-    return [repr(v) if not hasattr(v, "co_code") else repr(v.co_code) for v in values]
+class _Unknown(Exception):
+    """A value that looks different in every process."""
+
+
+def _text(value: Any) -> str:
+    """A text that is the same in every process for the same value."""
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        inside = (value.__code__, cells, value.__defaults__, value.__kwdefaults__)
+        return "function" + _text(inside)
+    if isinstance(value, CodeType):
+        return f"code {value.co_code!r}{value.co_names!r}" + _text(value.co_consts)
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_text, value))})"
+    if isinstance(value, dict):
+        return _text(list(value.items()))
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    text = repr(value)
+    if " at 0x" in text:
+        raise _Unknown
+    return text

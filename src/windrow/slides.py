@@ -119,6 +119,9 @@ class Kept(_Joinable):
         """Whether rows must have times."""
         return any(cut.needs_time for cut in self.cuts)
 
+    def __bool__(self) -> bool:
+        raise BadSpecification("join windows with &, not with and: at_most(...) & rows(100)")
+
     @property
     def identification(self) -> str:
         """What a window that was stored must have been kept by to go on."""

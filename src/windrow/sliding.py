@@ -6,7 +6,16 @@ from typing import Any, Literal, Self
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate
 from windrow.durable import Durable, Outside
-from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
+from windrow.errors import (
+    BadBytes,
+    BadSpecification,
+    BadValue,
+    OutOfOrder,
+    Refused,
+    StoreConflict,
+    StoreUnavailable,
+    WindrowError,
+)
 from windrow.held import Held, InFingerTree, InQueue, InTree
 from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
@@ -104,10 +113,13 @@ class Sliding:
             return False
         if lateness is None:
             raise BadSpecification('late="insert" needs lateness=: how much later a row may come')
-        if in_order or (isinstance(self.policy, Rows | Time) and self.policy.ending):
+        policy = self.policy
+        shifted = isinstance(policy, Rows | Time) and policy.ending
+        if in_order or shifted or (isinstance(policy, Time) and not policy.includes_end):
             raise Refused(
-                'late="insert" is for windows of rows or time that end now, in memory: policies, '
-                'ending= and store= take rows in order. Use late="wait"'
+                'late="insert" is for windows of rows or time that end with the current row, in '
+                "memory: policies, ending=, closed= without the row, and store= take rows in "
+                'order. Use late="wait"'
             )
         return True
 
@@ -187,7 +199,6 @@ class Sliding:
         self._check_order(ticks)
         self._make_room()
         partial = self._held.lift(value)
-        self._clock = clock
         if self._inserts_late:
             self._enter_late(ticks, partial)
             self._arrivals += 1
@@ -195,10 +206,10 @@ class Sliding:
             self._enter(ticks, partial)
             self._arrivals += 1
         else:  # the row itself is not before the frontier: others are let in, then it waits
-            self._seen = ticks if self._seen is None else max(self._seen, ticks)
-            self._release(self._seen - self._delay)
+            self._let_time_pass(ticks)
             self._arrivals += 1
             heappush(self._waiting, (ticks, self._arrivals, partial))
+        self._clock = clock
         return self.query()
 
     def _check_order(self, ticks: int) -> None:
@@ -220,11 +231,32 @@ class Sliding:
                 f"to {self._shown(self._drained)}: leave the row out"
             )
 
+    def _let_time_pass(self, ticks: int) -> None:
+        """Let in what a new time releases; where that fails, it has not passed."""
+        before, waiting = self._seen, len(self._waiting)
+        self._seen = ticks if before is None else max(before, ticks)
+        try:
+            self._release(self._seen - self._delay)
+        except BaseException:
+            if len(self._waiting) == waiting or self._now is None:
+                self._seen = before
+            else:  # no further than to what was let in
+                reached = self._now + 1 + self._delay
+                self._seen = reached if before is None else max(before, reached)
+            raise
+
     def _release(self, frontier: int | None) -> None:
         """Let rows before the frontier enter, or all; peers with equal time are never split."""
         while self._waiting and (frontier is None or self._waiting[0][0] < frontier):
             ticks, _, partial = self._waiting[0]
-            self._enter(ticks, partial)
+            try:
+                self._enter(ticks, partial)
+            except (StoreUnavailable, StoreConflict, BadBytes):
+                raise
+            except Exception as error:  # it would stand in the way of all others
+                heappop(self._waiting)
+                error.add_note(f"the row that waited since {self._shown(ticks)} is left out")
+                raise
             heappop(self._waiting)
 
     def _enter(self, ticks: int | None, partial: Partial) -> None:
@@ -290,6 +322,7 @@ class Sliding:
         """Let time pass without a row, and return the answer as of ``at``."""
         if not self.policy.needs_time:
             raise BadSpecification("a window of rows does not slide with time: nothing to advance")
+        self._require_open()
         clock = self._clock_for(at)
         ticks = self._ticks(clock, at)
         self._check_order(ticks)
@@ -299,8 +332,8 @@ class Sliding:
         elif self._lateness is None:
             self._now = ticks
         else:
-            self._seen = ticks if self._seen is None else max(self._seen, ticks)
-            self._release(self._seen - self._delay)
+            self._let_time_pass(ticks)
+            assert self._seen is not None
             released = self._seen - self._delay - 1
             self._now = released if self._now is None else max(self._now, released)
         self._slide()
@@ -308,6 +341,7 @@ class Sliding:
 
     def drain(self) -> Any:
         """Release the rows that wait for lateness, and return the answer after the last of them."""
+        self._require_open()
         self._release(None)
         self._drained = self._now if self._drained is None else max(self._drained, self._now or 0)
         return self.query()
@@ -319,6 +353,8 @@ class Sliding:
         assert isinstance(held, InTree)
         assert isinstance(held.window, Amta)
         policy = self.policy
+        for rule in policy.policies if isinstance(policy, Kept) else ():
+            rule.require_identification()
         kept = policy.identification if isinstance(policy, Kept) else repr(policy)
         specification = (
             f"{self.aggregate!r} ({self.aggregate.identification}) over {kept}, "
@@ -331,6 +367,7 @@ class Sliding:
             durable.close()
             raise
         self._durable = durable
+        held.needs_bytes = True
         self._arrivals = self.restored_through = outside.arrivals
         if outside.example is not None:
             self._clock = self._clock_for(outside.example)
@@ -341,10 +378,20 @@ class Sliding:
         if outside.families:
             held.remember(outside.families)
 
-    def _make_room(self) -> None:
-        """Write before a row is taken, so that one that cannot be written is not."""
+    def _require_open(self) -> None:
         if self._closed:
             raise BadSpecification("this window was closed: open it again by its name")
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._durable is not None:
+            raise Refused(
+                "a window in a store cannot be copied or pickled: open it by its name instead"
+            )
+        return vars(self)
+
+    def _make_room(self) -> None:
+        """Write before a row is taken, so that one that cannot be written is not."""
+        self._require_open()
         if self._durable is not None and self._durable.full:
             self.flush()
 
@@ -369,12 +416,24 @@ class Sliding:
             )
         )
 
-    def close(self) -> None:
-        """Flush, and let go of the store; the store is closed with its last window."""
-        if self._durable is not None:
-            self.flush()
-            self._durable.close()
-            self._durable, self._closed = None, True
+    def close(self, *, flush: bool = True) -> None:
+        """Flush, and let go of the store; the store is closed with its last window.
+
+        ``flush=False`` lets go of it as a crash would: what was not flushed is forgotten. A window
+        that another process has taken over is let go of, with the error.
+        """
+        if self._durable is None:
+            return
+        conflict: StoreConflict | None = None
+        if flush:
+            try:
+                self.flush()
+            except StoreConflict as error:
+                conflict = error
+        self._durable.close()
+        self._durable, self._closed = None, True
+        if conflict is not None:
+            raise conflict
 
     def delete(self) -> None:
         """Remove the window and all its keys from the store."""
@@ -388,11 +447,7 @@ class Sliding:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self.close()
-        elif self._durable is not None:  # what was not flushed is not acknowledged
-            self._durable.close()
-            self._durable, self._closed = None, True
+        self.close(flush=kind is None)  # where a block raised, what was not flushed is not kept
 
     # --- answers --------------------------------------------------------------------------------
 

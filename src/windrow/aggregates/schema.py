@@ -83,6 +83,8 @@ def _fixed(code: str, size: int) -> tuple[Callable[..., bytes], Callable[..., li
     return write, read
 
 
+_SAFE: Final = {"float64": float, "exact": int, "bool": bool}
+"""Every value of these types has bytes."""
 _NO_MARKS: Final = b"\0\0\0\0"
 _SMALL: Final = [count_bytes(n) for n in range(1 << 12)]
 
@@ -152,6 +154,13 @@ class Field:
             raise BadSpecification(
                 f"field {self.name!r} has type {self.type!r}; known: {', '.join(_FIELD_TYPES)}"
             )
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that has no byte form here."""
+        if isinstance(self.type, Schema):
+            self.type.check(value)
+        elif type(value) is not _SAFE.get(self.type):
+            self.write([value])
 
     def write(self, column: Sequence[Any]) -> bytes:
         """This field of a run of partials."""
@@ -230,6 +239,18 @@ class Schema:
         if reader.remaining():
             raise BadBytes(f"{owner}: {reader.remaining()} bytes too many")
         return partials
+
+    def check(self, partial: Any) -> None:
+        """Raise for a partial that has no byte form."""
+        if partial is EMPTY:
+            return
+        if self.bare:
+            self.fields[0].check(partial)
+            return
+        if not isinstance(partial, tuple) or len(partial) != len(self.fields):
+            raise BadValue(f"partial {partial!r} does not fit the schema {self}")
+        for field, value in zip(self.fields, partial, strict=True):
+            field.check(value)
 
     def write(self, partials: Sequence[Any]) -> bytes:
         """A run of partials, without a frame: count, which are empty, then a column per field."""

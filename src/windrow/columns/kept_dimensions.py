@@ -60,8 +60,8 @@ class Dimensions:
         kind = type(about)
         if kind is Count:
             return self._count(about)
-        if kind not in (Max, Min, Sum):
-            raise NotCompiled(f"at_most({about!r}): only Count, Sum, Max and Min are compiled")
+        if kind not in (Max, Sum):
+            raise NotCompiled(f"at_most({about!r}): only Count, Sum and Max are compiled")
         self._number(about)
         if kind is not Sum:
             return self._extreme(about)

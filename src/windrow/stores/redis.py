@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from windrow.errors import StoreUnavailable
+from windrow.errors import BadSpecification, StoreUnavailable
 from windrow.stores.base import Expected, Store, require_expected
 
 try:
@@ -30,13 +30,16 @@ class Redis(Store):
         self, url: str = "redis://127.0.0.1:6379/0", *, retries: int = 4, timeout: float = 5.0
     ) -> None:
         self.retries = retries
-        self._client = redis.Redis.from_url(
-            url,
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
-            retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), retries),
-            retry_on_error=[redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError],
-        )
+        try:
+            self._client = redis.Redis.from_url(
+                url,
+                socket_timeout=timeout,
+                socket_connect_timeout=timeout,
+                retry=Retry(ExponentialBackoff(cap=1.0, base=0.05), retries),
+                retry_on_error=[redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError],
+            )
+        except ValueError as error:
+            raise BadSpecification(f"Redis({url!r}): write redis://host:port/0. {error}") from error
         details = self._client.connection_pool.connection_kwargs
         self._where = f"{details.get('host', details.get('path'))}:{details.get('port', '')}"
 
@@ -44,6 +47,8 @@ class Redis(Store):
         self.calls += 1
         try:
             return work()
+        except redis.ResponseError as error:  # out of memory, read only, ...
+            raise StoreUnavailable(f"Redis at {self._where} refused: {error}") from error
         except _GONE as error:
             raise StoreUnavailable(
                 f"Redis at {self._where} did not answer, tried {self.retries + 1} times: {error}. "

@@ -42,9 +42,9 @@ class Rocks(Store):
             try:
                 self._open = rocksdict.Rdict(self.path, _options(self.buffer_bytes))
             except Exception as error:
+                locked = ". One process at a time can have it open" if "lock" in str(error) else ""
                 raise StoreUnavailable(
-                    f"RocksDB at {self.path!r} cannot be opened: {error}. One process at a time "
-                    "can have it open"
+                    f"RocksDB at {self.path!r} cannot be opened: {error}{locked}"
                 ) from error
         return self._open
 
@@ -69,7 +69,10 @@ class Rocks(Store):
             batch.put(key, value)
         for key in deletes:
             batch.delete(key)
-        self._database.write(batch, self._write_options)
+        try:
+            self._database.write(batch, self._write_options)
+        except Exception as error:
+            raise StoreUnavailable(f"RocksDB at {self.path!r} did not write: {error}") from error
 
     def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
         """All keys that begin so, in order."""

@@ -77,6 +77,7 @@ class Amta(MonoidTree):
                 older = levels.get(level, count - 2) if count - 2 >= first >> level else EMPTY
                 made.append(merge(older, younger))
                 level, count = level + 1, (count >> 1) - 1
+            levels.check(made)
             levels.put(0, end, partial)
             count = end
             for level, parent in enumerate(made, 1):

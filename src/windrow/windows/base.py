@@ -185,6 +185,10 @@ class Window(ABC):
         """Values of the kinds that came, for ``remember``."""
         return self._family.examples()
 
+    def forget(self) -> None:
+        """Whatever kind of values came, others may come."""
+        self._family.forget()
+
     def remember(self, families: tuple[Any, ...]) -> None:
         """Know again, after a reload, what kinds of values came."""
         self.aggregate.remember(self._family, families)

@@ -6,6 +6,8 @@ the position of an element says what it is about, nothing is ever renumbered, an
 the oldest row is dead: it can be forgotten at any time, by anybody.
 """
 
+from collections.abc import Sequence
+
 from windrow.aggregates import EMPTY, Partial
 
 BITS = 9
@@ -59,6 +61,9 @@ class Levels:
         if self._swept[level] < 0:
             self._swept[level] = name
         return chunk
+
+    def check(self, partials: Sequence[Partial]) -> None:
+        """Raise for partials that cannot be held here; in memory all can."""
 
     def remove_last(self, level: int, number: int) -> None:
         """Take back the element that was put last."""

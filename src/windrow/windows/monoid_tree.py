@@ -170,6 +170,8 @@ class MonoidTree(Window):
             if not fits(grown):
                 break
             kept = grown
+        else:
+            return self._first  # sums of floats, grouped in another way: they do fit
         while level:  # the border is inside this element: always its younger half first
             level -= 1
             number = 2 * number + 1

@@ -7,7 +7,7 @@ be looked at: O(log n) chunks. Chunks that are full wait, as bytes, for the next
 before the oldest row is deleted with later writes, a few keys at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from windrow.aggregates import EMPTY, Partial
 from windrow.aggregates.base import Aggregate
@@ -22,11 +22,13 @@ _READ_AHEAD = 2
 class StoredLevels(Levels):
     """Chunks in a store, as a window of one aggregate wants them."""
 
-    __slots__ = ("_prefix", "_schema", "_tails", "aggregate", "pending", "store")
+    __slots__ = ("_prefix", "_schema", "_tails", "aggregate", "incarnation", "pending", "store")
 
     def __init__(self, store: Store, prefix: bytes, aggregate: Aggregate) -> None:
         super().__init__()
         self.store = store
+        self.incarnation = ""
+        """Which window of this name: what an earlier one left behind is not taken for ours."""
         self.aggregate = aggregate
         self._prefix = prefix
         self._schema = aggregate.partial_schema
@@ -39,7 +41,7 @@ class StoredLevels(Levels):
         return self._prefix + b"c" + bytes([level]) + name.to_bytes(8, "big")
 
     def _owner(self, level: int, name: int) -> str:
-        return f"{self.aggregate.identification} {level}/{name}"
+        return f"{self.aggregate.identification} {self.incarnation} {level}/{name}"
 
     def encoded(self, level: int, name: int) -> bytes:
         """A chunk that is here, as bytes."""
@@ -50,7 +52,15 @@ class StoredLevels(Levels):
         chunk = self.chunks[level].get(number >> BITS) if level < len(self.chunks) else None
         if chunk is None:
             chunk = self._load(level, number >> BITS)
+        if number & MASK >= len(chunk):
+            key = self.key(level, number >> BITS)
+            raise BadBytes(f"key {key!r} holds {len(chunk)} elements: the window is damaged")
         return chunk[number & MASK]
+
+    def check(self, partials: Sequence[Partial]) -> None:
+        """Raise for partials that have no byte form, before anything has changed."""
+        for partial in partials:
+            self._schema.check(partial)
 
     def _load(self, level: int, name: int) -> Chunk:
         """Read a chunk and the next one; forget those that were read before."""
@@ -85,7 +95,7 @@ class StoredLevels(Levels):
     def _begin(self, level: int, name: int) -> Chunk:
         """A new chunk; the one before it is full, and waits to be written."""
         tail = self._tails[level]
-        if tail != name and tail in self.chunks[level]:
+        if tail != name and tail in self.chunks[level] and tail >= self._swept[level]:
             self.pending[self.key(level, tail)] = self.encoded(level, tail)
             for n in [n for n in self.chunks[level] if n < tail - 1]:
                 if n > min(self.chunks[level]):  # the oldest is at the head, where rows leave
@@ -127,6 +137,7 @@ class StoredLevels(Levels):
         for level, count in enumerate(counts):
             living = first >> level
             tail = count - 1 >> BITS
+            self._tails[level] = tail
             if level == 0:
                 chunk = self._load(0, tail)
                 if len(chunk) < count - (tail << BITS):
@@ -135,7 +146,6 @@ class StoredLevels(Levels):
             else:
                 chunk = [self._made(level, i, living, first) for i in range(tail << BITS, count)]
                 self.chunks[level][tail] = chunk
-            self._tails[level] = tail
             if self._swept[level] < 0:
                 self._swept[level] = living >> BITS
 
