@@ -140,7 +140,8 @@ class InTree:
         self.window: MonoidTree = algorithm(Several(*dimensions, Ticks()))
         self._lift = self.window.lift
         self._taken = False  # a value, ever
-        self.needs_bytes = False  # whether a value without a byte form is refused
+        self.check_bytes: Callable[[Partial], None] | None = None
+        """Refuses what has no byte form, where that is asked for."""
 
     def lift(self, value: Any) -> Partial:
         """Every dimension's partial of a value."""
@@ -148,8 +149,8 @@ class InTree:
         try:
             for policy, places in zip(self.policies, self._places, strict=True):
                 policy.check(self._of(partial, places))
-            if self.needs_bytes:
-                self.window.aggregate.partial_schema.check(partial)
+            if self.check_bytes is not None:
+                self.check_bytes(partial)
         except BadValue:
             if not self._taken:  # a row that is refused decides nothing
                 self.window.forget()

@@ -367,7 +367,7 @@ class Sliding:
             durable.close()
             raise
         self._durable = durable
-        held.needs_bytes = True
+        held.check_bytes = held.window.aggregate.partial_schema.checker()
         self._arrivals = self.restored_through = outside.arrivals
         if outside.example is not None:
             self._clock = self._clock_for(outside.example)

@@ -22,7 +22,16 @@ _READ_AHEAD = 2
 class StoredLevels(Levels):
     """Chunks in a store, as a window of one aggregate wants them."""
 
-    __slots__ = ("_prefix", "_schema", "_tails", "aggregate", "incarnation", "pending", "store")
+    __slots__ = (
+        "_check",
+        "_prefix",
+        "_schema",
+        "_tails",
+        "aggregate",
+        "incarnation",
+        "pending",
+        "store",
+    )
 
     def __init__(self, store: Store, prefix: bytes, aggregate: Aggregate) -> None:
         super().__init__()
@@ -32,6 +41,7 @@ class StoredLevels(Levels):
         self.aggregate = aggregate
         self._prefix = prefix
         self._schema = aggregate.partial_schema
+        self._check = self._schema.checker()
         self._tails: list[int] = []  # per level: the chunk that is being filled, -1 for none
         self.pending: dict[bytes, bytes] = {}
         """Full chunks that are not in the store yet."""
@@ -60,7 +70,7 @@ class StoredLevels(Levels):
     def check(self, partials: Sequence[Partial]) -> None:
         """Raise for partials that have no byte form, before anything has changed."""
         for partial in partials:
-            self._schema.check(partial)
+            self._check(partial)
 
     def _load(self, level: int, name: int) -> Chunk:
         """Read a chunk and the next one; forget those that were read before."""
