@@ -17,6 +17,7 @@ from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, assert_same, random_table
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.bucket import Bucket
+from windrow.columns.cells import decoded, encoded
 from windrow.columns.stream_plan import STATE_VERSION, Head, StreamPlan, Turn
 from windrow.columns.stretch import Reach
 from windrow.errors import BadBytes, Refused
@@ -771,7 +772,7 @@ def test_another_version_is_refused(changes: dict[str, Any]) -> None:
     assert stream.store.head is not None
     other = {"version": STATE_VERSION + 1}
     stream.store.head = edited(stream.store.head, contract=other, **changes)
-    with pytest.raises(Refused, match="the checkpoint's state is of version 2"):
+    with pytest.raises(Refused, match=f"the checkpoint's state is of version {STATE_VERSION + 1}"):
         Bucket(plan, stream.store)
 
 
@@ -879,3 +880,41 @@ def test_a_cell_that_is_missing_is_damage() -> None:
     store.waiting.held.clear()
     with pytest.raises(BadBytes, match="the checkpoint is damaged"):
         gone_on(store)
+
+
+_EDGES = (-(1 << 63), -(1 << 32), -1, 0, 1, 255, 256, 1 << 16, 1 << 32, (1 << 63) - 1)
+_WIDE = (pa.int64(), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.duration("s"), pa.int32())
+
+
+@given(
+    st.lists(
+        st.none() | st.builds(int.__add__, st.sampled_from(_EDGES[1:-1]), st.integers(-300, 300))
+    ),
+    st.lists(st.sampled_from(_EDGES)),
+    st.integers(0, 3),
+)
+def test_cells_are_read_as_they_were_written(
+    near: list[int | None], far: list[int], start: int
+) -> None:
+    for kind in _WIDE:
+        for values in (near, far, [0, 255], [0, 256], [7, 7 + (1 << 32)], [-5, (1 << 32) - 6]):
+            numbers: list[int | None] = [*values]
+            if kind == pa.int32():
+                numbers = [None if n is None else n % 1000 for n in numbers]
+            array = pa.array(numbers, pa.int32() if kind == pa.int32() else pa.int64()).view(kind)
+            chunks = pa.chunked_array([array[start:], array], kind)
+            schema = pa.schema([pa.field("a", kind, metadata={"low": "9"}), ("s", pa.string())])
+            table = pa.table([chunks, [str(n) for n in range(len(chunks))]], schema=schema)
+            cell = decoded(encoded(table, {"low": -5, "schema": 7}), "cell")
+            found = cell.table.replace_schema_metadata(None)
+            assert found.equals(table, check_metadata=True)
+            assert cell.numbers == {"low": -5, "schema": 7}
+
+
+def test_integers_take_as_few_bytes_as_they_need() -> None:
+    size = 10_000
+    sizes = [
+        len(encoded(pa.table({"a": pa.array([1 << 50, (1 << 50) + span] * (size // 2))}), {}))
+        for span in (0xFF, 0x100, 0xFFFF, 0x10000, 0xFFFFFFFF, 1 << 32)
+    ]
+    assert [round(found / size) for found in sizes] == [1, 2, 2, 4, 4, 8]

@@ -42,7 +42,8 @@ EMPTY: Final = Empty()
 def frame(kind: bytes, fingerprint: bytes, payload: bytes) -> bytes:
     """Wrap a payload with version, kind, fingerprint and checksum."""
     head = _HEAD.pack(_MAGIC, FORMAT_VERSION, kind, fingerprint, len(payload))
-    return head + payload + struct.pack("<I", zlib.crc32(head + payload))
+    checksum = zlib.crc32(payload, zlib.crc32(head))
+    return b"".join((head, payload, struct.pack("<I", checksum)))
 
 
 def unframe(kind: bytes, fingerprint: bytes, data: bytes, what: str) -> Reader:
@@ -63,7 +64,7 @@ def unframe(kind: bytes, fingerprint: bytes, data: bytes, what: str) -> Reader:
             f"{what}: {len(data)} bytes, but the header says {_HEAD.size + length + 4}: "
             "they were cut short or joined with others"
         )
-    if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
+    if zlib.crc32(memoryview(data)[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise BadBytes(f"{what}: the checksum does not match: the bytes are damaged")
     if found_kind != kind or found_fingerprint != fingerprint:
         raise BadBytes(

@@ -2,19 +2,26 @@
 
     cell = frame( arrow stream: columns, and a few numbers as metadata )
 
-The frame names format and version and has a checksum; see ``windrow.aggregates.schema``.
+The frame names format and version and has a checksum; see ``windrow.aggregates.schema``. Columns of
+64-bit integers and times are written as how far each value is above the smallest, in as few bytes
+as hold that: a store's bytes cost more than these sums.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.schema import frame, unframe
+from windrow.columns.prepare import array_of, numbers_of, plain_column, valid_of
 from windrow.errors import BadBytes
 
 _KIND = b"C"
 _OWNER = b"windrow\0"
+_LOW = b"windrow.low"
+_SCHEMA = b"windrow.schema"
+_WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 class Space(Protocol):
@@ -67,12 +74,59 @@ class Traffic:
 
 def encoded(table: pa.Table, numbers: dict[str, int]) -> bytes:
     """A table and some numbers as bytes."""
-    texts = {name: str(number) for name, number in numbers.items()}
-    schema = table.schema.with_metadata(texts)
+    texts = {name.encode(): str(number).encode() for name, number in numbers.items()}
+    table = _narrowed(table, texts)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_table(table.replace_schema_metadata(texts))
-    return frame(_KIND, _OWNER, sink.getvalue().to_pybytes())
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return frame(_KIND, _OWNER, sink.getvalue())
+
+
+def _narrowed(table: pa.Table, texts: dict[bytes, bytes]) -> pa.Table:
+    """Integers in fewer bytes; fields say what to add, and metadata which types they had."""
+    columns, fields = list(table.columns), list(table.schema)
+    wide = table.schema.remove_metadata()
+    for place, field in enumerate(wide):
+        found = _narrow(columns[place]) if table.num_rows and _is_wide(field.type) else None
+        if found is not None:
+            columns[place], low = found
+            marks = {_LOW: str(low).encode()}
+            fields[place] = pa.field(field.name, columns[place].type, field.nullable, marks)
+            texts = texts | {_SCHEMA: wide.serialize().to_pybytes()}
+    return pa.table(columns, schema=pa.schema(fields, texts))
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    """Whether values are integers of 64 bits, whatever they mean."""
+    times = pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
+    return bool(times or pa.types.is_int64(kind))
+
+
+def _narrow(column: pa.ChunkedArray) -> tuple[pa.Array, int] | None:
+    array = plain_column(column)
+    values = numbers_of(array.view(pa.int64()))
+    low = int(values.min())
+    span = int(values.max()) - low
+    for width in _WIDTHS:
+        if span <= np.iinfo(width).max:
+            valid = valid_of(array)
+            small = np.subtract(values, low, dtype=np.int64).astype(width)
+            return array_of(small, None if valid is None else ~valid), low
+    return None
+
+
+def _widened(table: pa.Table, wide: pa.Schema) -> pa.Table:
+    """What ``_narrowed`` was given."""
+    columns = list(table.columns)
+    for place, field in enumerate(table.schema):
+        if field.metadata and _LOW in field.metadata:
+            array = plain_column(columns[place])
+            valid = valid_of(array)
+            values = numbers_of(array).astype(np.int64)
+            values += int(field.metadata[_LOW])
+            whole = array_of(values, None if valid is None else ~valid)
+            columns[place] = whole.view(wide.field(place).type)
+    return pa.table(columns, schema=wide)
 
 
 def decoded(data: bytes, what: str) -> "Cell":
@@ -80,7 +134,9 @@ def decoded(data: bytes, what: str) -> "Cell":
     reader = unframe(_KIND, _OWNER, data, what)
     payload = pa.py_buffer(reader.data).slice(reader.position)
     table = pa.ipc.open_stream(payload).read_all()
-    metadata = table.schema.metadata or {}
+    metadata = dict(table.schema.metadata or {})
+    if _SCHEMA in metadata:
+        table = _widened(table, pa.ipc.read_schema(pa.py_buffer(metadata.pop(_SCHEMA))))
     return Cell(table, {name.decode(): int(text) for name, text in metadata.items()}, len(data))
 
 

@@ -16,7 +16,7 @@ from windrow.errors import Refused
 from windrow.rolling import Rolling
 from windrow.slides import Time
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
 _KIND = b"H"

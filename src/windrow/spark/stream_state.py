@@ -26,6 +26,7 @@ def stream_settings(buckets: int = 8) -> dict[str, str]:
         f"{_ROCKS_SETTINGS}.trackTotalNumberOfRows": "false",
         "spark.sql.shuffle.partitions": str(buckets),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
     }
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from windrow.spark.envelopes import opened, sealed
+from windrow.spark.envelopes import opened, sealed, settled
 
 if TYPE_CHECKING:
     from windrow.columns.cells import Space
@@ -46,7 +46,7 @@ class _Space:
 
     def get(self, number: int) -> bytes | None:
         found = self.state.getValue((number,))
-        return None if found is None else bytes(found[0])
+        return None if found is None else found[0]
 
     def put(self, number: int, data: bytes) -> None:
         self.state.updateValue((number,), (data,))
@@ -102,7 +102,8 @@ class BucketProcessor(StatefulProcessor):
             yield self._turn(key, [], timerValues)
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Called once for every task; nothing is left open."""
+        settled()
 
     def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any) -> Any:
         from windrow.columns.bucket import Bucket

@@ -18,7 +18,7 @@ from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock
-from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, unpacked
+from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
 from windrow.spark.schema import RESERVED, output_schema
 from windrow.spark.stream_state import refuse_other_providers
@@ -211,6 +211,7 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
 
     def windrow_pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from packed(batches, names, ids, flush)
+        settled()
 
     return named(windrow_pack, spec)
 
@@ -218,6 +219,7 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
 def _unpacker(spec: Rolling) -> Any:
     def windrow_unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from unpacked(batches)
+        settled()
 
     return named(windrow_unpack, spec)
 
