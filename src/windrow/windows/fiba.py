@@ -125,7 +125,9 @@ class Fiba(Window):
 
     def _remove(self, n: int) -> None:
         if n == self._size:
+            old = self._tree
             self._reset()
+            self._tree.bury(old)
         else:
             self._tree.evict(n)
             self._size -= n

@@ -27,6 +27,9 @@ each other on every level. Of what was tried at n = 4,096 (2 to 8 rows, 5 to 16 
 make an eviction dearer (8: 3.2 ⊕ instead of 1.7), fewer an insert, more children a late row."""
 
 
+_FREED_AT_ONCE = 8
+
+
 class Node:
     """Some rows (a leaf) or children, oldest first.
 
@@ -49,7 +52,7 @@ class Tree:
     An operation whose ⊕ raises changes nothing.
     """
 
-    __slots__ = ("_merge", "_saved", "left", "left_chain", "right", "right_chain")
+    __slots__ = ("_gone", "_merge", "_saved", "left", "left_chain", "right", "right_chain")
 
     def __init__(self, merge: Callable[[Partial, Partial], Partial]) -> None:
         root = Node([], [])
@@ -58,6 +61,7 @@ class Tree:
         self.right_chain: list[Partial] = [EMPTY]
         self._merge = merge
         self._saved: list[tuple[Node, list[int], list[Any], Partial, int]] = []
+        self._gone: list[Node] = []  # subtrees that were cut off, freed a few nodes at a time
 
     def levels(self) -> list[list[Node]]:
         """All nodes, leaves first."""
@@ -70,6 +74,8 @@ class Tree:
 
     def insert(self, partial: Partial, time: int) -> None:
         """A row after all rows of its time and earlier ones."""
+        if self._gone:
+            self.free_some()
         leaf = self.right[0]
         times = leaf.times
         if len(times) < MOST_ROWS and (not times or time >= times[-1]):
@@ -153,14 +159,32 @@ class Tree:
 
     def evict(self, n: int) -> None:
         """Drop the ``n`` oldest rows; at least one stays."""
+        self.free_some()
         leaf = self.left[0]
         if n < len(leaf.items):
             leaf.agg = reduce(self._merge, leaf.items[n:])
             del leaf.times[:n], leaf.items[:n]
             leaf.rows -= n
         else:
-            with self._all_or_nothing():
-                self._cut(n)
+            before = len(self._gone)
+            try:
+                with self._all_or_nothing():
+                    self._cut(n)
+            except BaseException:
+                del self._gone[before:]
+                raise
+
+    def bury(self, other: "Tree") -> None:
+        """Free another tree, too, by and by."""
+        self._gone += [other.left[-1], *other._gone]
+
+    def free_some(self) -> None:
+        """Let a few nodes go: freeing a million at once would be the pause that is not wanted."""
+        gone = self._gone
+        for _ in range(min(len(gone), _FREED_AT_ONCE)):
+            node = gone.pop()
+            if node.items and isinstance(node.items[0], Node):
+                gone += node.items
 
     def _cut(self, n: int) -> None:
         """Drop what is left of a path from the left spine down to the row that will be oldest."""
@@ -195,6 +219,8 @@ class Tree:
 
     def _drop(self, node: Node, n: int) -> None:
         self._edit(node)
+        if n and isinstance(node.items[0], Node):
+            self._gone += node.items[:n]
         del node.times[:n], node.items[:n]
 
     def _lower_root(self) -> None:
