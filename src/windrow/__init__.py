@@ -23,6 +23,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.rolling import Rolling
+from windrow.shared import EACH, Hub
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
@@ -35,12 +36,14 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "EACH",
     "Aggregate",
     "ArgMax",
     "Concat",
     "Count",
     "First",
     "GeometricMean",
+    "Hub",
     "Last",
     "LongestRun",
     "Max",

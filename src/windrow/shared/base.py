@@ -1,0 +1,242 @@
+"""What every shared window does: keep the newest rows of a stream, answer any window of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+from windrow.aggregates import EMPTY, Aggregate, Family, Partial, as_aggregate, codec
+from windrow.aggregates.codec import count_bytes
+from windrow.aggregates.schema import frame, unframe
+from windrow.errors import (
+    BadBytes,
+    BadSpecification,
+    BadValue,
+    InvariantBroken,
+    Refused,
+    WindrowError,
+)
+from windrow.shared.line import Line, Reach, as_suffix_or_historical
+from windrow.windows.compare import same
+
+
+@dataclass(frozen=True)
+class Card:
+    """A structure's figures: applications of ⊕ and partials kept, for windows within N rows."""
+
+    title: str
+    needs: str
+    update: str
+    lookup: str
+    partials: str
+
+
+class Shared(ABC):
+    """The newest rows of one stream; any window of them can be asked for, at any time.
+
+    Rows are numbered from 0 as they come and keep their number. ``longest`` says how far back they
+    may be asked for: a number of rows, a window, or several; without it every row is kept. With
+    ``at=`` rows have times, which never go back, and windows of time can be asked for.
+    """
+
+    card: ClassVar[Card]
+
+    def __init__(
+        self,
+        aggregate: Aggregate | type[Aggregate],
+        longest: Any = None,
+        *,
+        unit: str | None = None,
+        line: Line | None = None,
+    ) -> None:
+        self.aggregate = as_aggregate(aggregate)
+        reason = self.refuses(self.aggregate)
+        if reason:
+            raise Refused(f"{type(self).__name__}({self.aggregate!r}) is refused: {reason}")
+        self._family = Family()
+        self.lift = self.aggregate.lifter(self._family)
+        self._merge = self.aggregate.merger()
+        self._reach = Reach.of(longest)
+        self.line = Line(unit) if line is None else line
+        self.begin(self.line.first)
+
+    @classmethod
+    def refuses(cls, aggregate: Aggregate) -> str | None:
+        """Why this structure would not be right for an aggregate, or None where it is."""
+        return None
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def insert(self, value: Any, at: Any = None) -> None:
+        """Add a row; a value or time that is refused changes nothing."""
+        partial = self.lift(value)
+        ticks = self.line.admit(at)
+        self.push(partial, ticks)
+        self.line.append(ticks)
+        if not self._reach.everything:
+            self.forget(self.line.trim(self._reach))
+
+    def insert_many(self, values: Iterable[Any], at: Iterable[Any] | None = None) -> None:
+        """Add rows in order, with their times."""
+        if at is None:
+            for value in values:
+                self.insert(value)
+            return
+        for value, moment in zip(values, at, strict=True):
+            self.insert(value, moment)
+
+    def take_family(self, other: "Shared") -> None:
+        """Know what kind of values another structure took: it is the same stream."""
+        self._family, self.lift = other._family, other.lift
+
+    def families(self) -> tuple[Any, ...]:
+        """Values of the kinds that came, for ``remember``."""
+        return self._family.examples()
+
+    def remember(self, families: tuple[Any, ...]) -> None:
+        """Know again what kinds of values came."""
+        self.aggregate.remember(self._family, families)
+
+    @abstractmethod
+    def begin(self, number: int) -> None:
+        """An empty structure whose next row has this number."""
+
+    @abstractmethod
+    def push(self, partial: Partial, ticks: int | None = None) -> None:
+        """The next row's partial and time; the line hears of the row afterwards."""
+
+    @abstractmethod
+    def forget(self, limit: int) -> None:
+        """Rows with smaller numbers are not asked for any more."""
+
+    @abstractmethod
+    def row(self, number: int) -> Partial:
+        """One row's own partial."""
+
+    # --- answers --------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> range:
+        """The numbers of the rows that can be asked for."""
+        return range(self.line.first, self.line.end)
+
+    def __len__(self) -> int:
+        return self.line.end - self.line.first
+
+    def __bool__(self) -> bool:
+        return True  # a structure is a thing, also when it is empty
+
+    @abstractmethod
+    def total(self, left: int, right: int) -> Partial:
+        """The partial of rows ``left`` to ``right``, both included and there."""
+
+    def lookup(self, left: int, right: int) -> Any:
+        """The aggregate of rows ``left`` to ``right``, both included."""
+        if not self.line.first <= left <= right < self.line.end:
+            raise BadSpecification(
+                f"rows {left} to {right} are not within those that can be asked for, "
+                f"{self.line.first} to {self.line.end - 1}"
+                if len(self)
+                else f"rows {left} to {right}: there are no rows"
+            )
+        return self.aggregate.answer(self.total(left, right))
+
+    def lookup_many(self, lefts: Iterable[int], rights: Iterable[int]) -> list[Any]:
+        """The aggregate of each run of rows."""
+        return [self.lookup(left, right) for left, right in zip(lefts, rights, strict=True)]
+
+    def query(self, window: Any, now: Any = None) -> Any:
+        """The aggregate of a window as of the newest row, or of a later moment ``now``."""
+        found = as_suffix_or_historical(window)
+        return self.aggregate.answer(self.window_total(found, self.line.now(now)))
+
+    def window_total(self, window: Any, now: int | None) -> Partial:
+        """The partial of a window as of ``now``, in ticks."""
+        return self.run(*self.line.span(window, now))
+
+    def run(self, left: int, end: int) -> Partial:
+        """The partial of the rows from ``left`` to before ``end``, of none if there are none."""
+        return self.total(left, end - 1) if left < end else EMPTY
+
+    # --- for tests and the curious --------------------------------------------------------------
+
+    @abstractmethod
+    def stored_partials(self) -> int:
+        """How many partials are kept."""
+
+    @abstractmethod
+    def check_invariants(self) -> None:
+        """Raise ``InvariantBroken`` unless everything that is kept is what it should be."""
+
+    def _require(self, found: Partial, numbers: Sequence[int], what: str) -> None:
+        expected = reduce(self._merge, map(self.row, numbers), EMPTY)
+        if not same(self.aggregate, found, expected):
+            raise InvariantBroken(
+                f"{type(self).__name__}: {what} is {found!r}, expected {expected!r}"
+            )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}({self.aggregate!r}) of {len(self)} rows>"
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The rows that can be asked for, with their times: versioned, checksummed, no pickle.
+
+        The structure is built from them again, so any shared window of the aggregate can go on.
+        """
+        line = self.line
+        out = [
+            count_bytes(line.first),
+            codec.encode((line.example, tuple(line.times()), self.families())),
+            self.aggregate.partial_schema.write([self.row(number) for number in self.active]),
+        ]
+        return frame(b"s", self._fingerprint(), b"".join(out))
+
+    def _fingerprint(self) -> bytes:
+        owner = f"Shared {self.aggregate.identification}"
+        return self.aggregate.partial_schema.fingerprint(owner)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, aggregate: Aggregate | type[Aggregate], *options: Any, **named: Any
+    ) -> Self:
+        """What ``to_bytes`` wrote, given the same aggregate."""
+        made = cls(aggregate, *options, **named)
+        what = f"{cls.__name__}({made.aggregate!r})"
+        reader = unframe(b"s", made._fingerprint(), data, what)
+        try:
+            first = reader.count()
+            example, times, examples = codec.decode(reader)
+            rows = made.aggregate.partial_schema.read(reader)
+            if reader.remaining():
+                raise BadBytes(f"{what}: {reader.remaining()} bytes too many")
+            made._restore(first, example, times, rows)
+            made.remember(examples)
+        except BadBytes:
+            raise
+        except (ValueError, IndexError, TypeError, ArithmeticError, WindrowError) as error:
+            raise BadBytes(f"{what}: the bytes do not describe rows: {error}") from error
+        return made
+
+    def _restore(
+        self, first: int, example: Any, times: Sequence[int], rows: Sequence[Partial]
+    ) -> None:
+        self.line.restore(first, example, times, len(rows))
+        self.begin(first)
+        for number, partial in enumerate(rows):
+            self.push(partial, times[number] if times else None)
+
+
+def check_exact(aggregate: Aggregate, partial: Partial) -> None:
+    """Raise for a rounded float in a partial that will be subtracted."""
+    values = partial if isinstance(partial, tuple) else (partial,)
+    for value in values:
+        if isinstance(value, tuple):
+            check_exact(aggregate, value)
+        elif isinstance(value, float):
+            raise BadValue(
+                f"{aggregate!r} made the partial {partial!r} with a rounded float in it, which "
+                "cannot be subtracted exactly: use BInt or LInt, or build it from windrow.Sum"
+            )

@@ -1,0 +1,368 @@
+"""Thousands of continuous queries over one stream, and over each of its keys, sharing their state.
+
+Queries of one aggregate and column share one structure, whatever their windows; a mean shares what
+a sum and a count keep. A query can be registered and dropped at any time.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Self
+
+from windrow.aggregates import Aggregate, Partial, as_aggregate, canonical
+from windrow.errors import BadSpecification, BadValue
+from windrow.shared.line import Line, Window, as_suffix_or_historical
+from windrow.shared.parts import Assemble, split
+from windrow.shared.substream import Choice, PartKey, Plan, Substream, make_plan, part_key
+from windrow.slides import Rows
+from windrow.times import duration
+from windrow.windows.compare import equal
+
+
+class Each:
+    """The type of ``EACH``."""
+
+    def __repr__(self) -> str:
+        return "EACH"
+
+    def __reduce__(self) -> str:
+        return "EACH"
+
+
+EACH = Each()
+"""As a query's key: the query is about every key, each by itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A registered query: an aggregate over a window of the whole stream, a key, or each key."""
+
+    number: int
+    aggregate: Aggregate
+    window: Window
+    key: Any
+    parts: tuple[Aggregate, ...]
+    names: tuple[PartKey, ...]
+    assemble: Assemble
+
+    def __repr__(self) -> str:
+        about = "" if self.key is None else f" of {self.key!r}"
+        return f"<query {self.number}: {self.aggregate!r} over {self.window.label}{about}>"
+
+
+class Hub:
+    """Register queries, insert rows, look answers up.
+
+    >>> import windrow as wr
+    >>> hub = wr.Hub()
+    >>> high = hub.register(wr.Max(), wr.rows(3))
+    >>> mean = hub.register(wr.Mean(), wr.rows(2, ending=1))
+    >>> hub.insert_many([5, 1, 2, 4])
+    >>> hub.lookup(high), hub.lookup(mean)
+    (4, 1.5)
+
+    ``key=`` says whose rows a query is about: nobody's in particular (the whole stream), one key's,
+    or ``wr.EACH`` key's. Where aggregates name columns, rows are mappings. Times never go back, over
+    all keys together, and answers are as of the newest row, or of a later moment ``now=``.
+
+    A key is dropped when no window can hold a row of it any more; where windows of rows keep keys
+    for ever, ``idle=`` says after how long without a row a key is dropped.
+
+    A query that is registered while rows come finds the rows that the queries before it kept: those
+    of its own aggregate and column, as far back as they were needed. ``complete(query)`` says
+    whether its window is whole.
+    """
+
+    def __init__(self, *, idle: Any = None, unit: str | None = None) -> None:
+        self._unit = unit
+        self._idle = None if idle is None else duration(idle, "idle=")
+        self._queries: dict[int, Query] = {}
+        self._about: dict[Any, dict[int, Query]] = {}  # the same by key
+        self._names = 0
+        self._version = 0
+        self._clock = Line(unit)  # the whole stream's time, also when nobody asks for its rows
+        self._whole = Substream(unit)
+        self._keys: dict[Hashable, Substream] = {}  # by their last row: the idlest come first
+        self._plans: dict[Any, Plan] = {}
+        self._told: dict[tuple[int, Any], Any] = {}
+        self._touched: set[Any] = set()
+        self._told_at: int | None = None
+        self._idle_ticks: int | None = None
+        self._idle_known = False
+
+    # --- queries --------------------------------------------------------------------------------
+
+    def register(
+        self, aggregate: Aggregate | type[Aggregate], window: Any, key: Any = None
+    ) -> Query:
+        """A new query; ask for its answer with ``lookup``."""
+        made = as_aggregate(aggregate)
+        found = as_suffix_or_historical(window)
+        parts, assemble = split(made)
+        key = _as_key(key)
+        names = tuple(map(part_key, parts))
+        query = Query(self._names, made, found, key, parts, names, assemble)
+        if self._clock.clock is not None and not isinstance(found, Rows):
+            self._clock.length(found.length)  # a length that cannot be meant is an error now
+        self._names += 1
+        self._enlist(query)
+        return query
+
+    def _enlist(self, query: Query) -> None:
+        self._queries[query.number] = query
+        self._about.setdefault(query.key, {})[query.number] = query
+        self._replan()
+
+    def drop(self, query: Query) -> None:
+        """Answer a query no more; what only it needed is let go."""
+        self._require(query)
+        del self._queries[query.number]
+        del self._about[query.key][query.number]
+        if not self._about[query.key]:
+            del self._about[query.key]
+        for told in [told for told in self._told if told[0] == query.number]:
+            del self._told[told]
+        self._replan()
+
+    @property
+    def queries(self) -> list[Query]:
+        """The queries, in the order they were registered."""
+        return list(self._queries.values())
+
+    def _require(self, query: Query) -> None:
+        if not isinstance(query, Query) or self._queries.get(query.number) is not query:
+            raise BadSpecification(f"{query!r} is not a query of this hub, or was dropped")
+
+    def _replan(self) -> None:
+        self._version += 1
+        self._plans.clear()
+        self._idle_known = False
+
+    def _plan(self, key: Any) -> Plan:
+        """The plan of the whole stream (None), of a key that is asked for, or of any other key."""
+        name = key if key is None or key in self._about else EACH
+        if name not in self._plans:
+            named = [name] if name is None or name is EACH else [EACH, name]
+            queries = [query for one in named for query in self._about.get(one, {}).values()]
+            self._plans[name] = make_plan(
+                (part, query.window) for query in queries for part in query.parts
+            )
+        return self._plans[name]
+
+    def _whole_stream(self) -> Substream:
+        if self._whole.version != self._version:
+            self._whole.follow(self._plan(None), self._version)
+        return self._whole
+
+    def _substream(self, key: Any) -> Substream | None:
+        found = self._keys.get(key)
+        if found is not None and found.version != self._version:
+            found.follow(self._plan(key), self._version)
+        return found
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def insert(self, value: Any, key: Any = None, at: Any = None) -> None:
+        """A row; a value, key or time that is refused changes nothing."""
+        ticks = self._clock.admit(at)
+        whole = self._whole_stream()
+        partials = whole.lift(value)
+        stream = None
+        if key is not None:
+            key = _as_key(key)
+            stream = self._substream(key)
+            if stream is None:
+                plan = self._plan(key)
+                if plan.choices:
+                    stream = Substream(self._unit)
+                    stream.follow(plan, self._version)
+        elif len(self._about) > (None in self._about):
+            raise BadSpecification("queries are about keys: insert(value, key=...)")
+        own = stream.lift(value) if stream is not None else []
+        if stream is not None:
+            stream.line.admit(at)
+            stream.push(own, ticks)
+            self._keys.pop(key, None)
+            self._keys[key] = stream
+            self._touched.add(key)
+        whole.line.admit(at)
+        whole.push(partials, ticks)
+        self._clock.append(ticks)
+        self._clock.forget(self._clock.end - 1)
+        if ticks is not None:
+            self._drop_idle(ticks)
+
+    def insert_many(
+        self,
+        values: Iterable[Any] | Mapping[str, Iterable[Any]],
+        keys: Iterable[Any] | None = None,
+        at: Iterable[Any] | None = None,
+    ) -> None:
+        """Rows in order: values, or a mapping from columns to values."""
+        rows: Iterable[Any] = values
+        if isinstance(values, Mapping):
+            names = list(values)
+            columns = zip(*values.values(), strict=True)
+            rows = (dict(zip(names, row, strict=True)) for row in columns)
+        for value, key, moment in zip(
+            rows,
+            repeat(None) if keys is None else keys,
+            repeat(None) if at is None else at,
+            strict=False,
+        ):
+            self.insert(value, key, moment)
+
+    def _drop_idle(self, now: int) -> None:
+        if not self._idle_known:
+            self._idle_known = True
+            self._idle_ticks = self._longest_silence()
+        if self._idle_ticks is None:
+            return
+        while self._keys:
+            key = next(iter(self._keys))
+            if self._keys[key].line.newest >= now - self._idle_ticks:
+                return
+            del self._keys[key]
+            self._touched.add(key)
+
+    def _longest_silence(self) -> int | None:
+        """After how many ticks without a row a key is dropped."""
+        length = self._clock.length
+        about = [query.window for query in self._queries.values() if query.key is not None]
+        spans = [length(w.length) + length(w.ending) for w in about if not isinstance(w, Rows)]
+        if self._idle is not None:
+            return max([length(self._idle), *spans])
+        return None if len(spans) < len(about) or not spans else max(spans)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys that have rows, those that were silent for longest first."""
+        return list(self._keys)
+
+    # --- answers --------------------------------------------------------------------------------
+
+    def lookup(self, query: Query, key: Any = None, now: Any = None) -> Any:
+        """A query's answer as of now; ``key=`` for queries of each key."""
+        self._require(query)
+        key = _as_key(key)
+        if query.key is not EACH and key is not None and key != query.key:
+            raise BadSpecification(f"{query!r} is not about {key!r}")
+        if query.key is EACH and key is None:
+            raise BadSpecification(f"{query!r} is about each key: lookup(query, key=...)")
+        return self._answer(query, key if query.key is EACH else query.key, self._clock.now(now))
+
+    def lookup_many(
+        self, queries: Iterable[Query], keys: Iterable[Any] | None = None, now: Any = None
+    ) -> list[Any]:
+        """The answers of several queries, with a key each where they are of each key."""
+        asked = repeat(None) if keys is None else keys
+        return [self.lookup(q, key, now) for q, key in zip(queries, asked, strict=False)]
+
+    def complete(self, query: Query, key: Any = None, now: Any = None) -> bool:
+        """Whether the hub knows all rows of the query's window: not so soon after it registered."""
+        self._require(query)
+        about = key if query.key is EACH else query.key
+        stream = self._whole_stream() if about is None else self._substream(about)
+        moment = self._clock.now(now)
+        return stream is None or all(
+            stream.complete(part, query.window, moment) for part in query.names
+        )
+
+    def _answer(self, query: Query, key: Any, now: int | None) -> Any:
+        stream = self._whole_stream() if key is None else self._substream(key)
+        if stream is None:
+            return query.aggregate.empty
+        partials: list[Partial] = [stream.total(p, query.window, now) for p in query.names]
+        return query.aggregate.answer(query.assemble(partials))
+
+    def changes(self, now: Any = None) -> dict[Any, Any]:
+        """The answers that are others than when last asked, by query, or by (query, key)."""
+        moment = self._clock.now(now)
+        passed = moment != self._told_at
+        touched = self._touched
+        out: dict[Any, Any] = {}
+        for query in self._queries.values():
+            slides = passed and not (isinstance(query.window, Rows) and not query.window.needs_time)
+            if query.key is EACH:
+                told = [key for number, key in self._told if number == query.number]
+                keys = dict.fromkeys([*self._keys, *told])
+                about = [key for key in keys if slides or key in touched or self._new(query, key)]
+            else:
+                about = [query.key]
+            for key in about:
+                answer = self._answer(query, key, moment)
+                name = (query.number, key)
+                if name in self._told and equal(self._told[name], answer):
+                    continue
+                out[(query, key) if query.key is EACH else query] = answer
+                self._told[name] = answer
+                if query.key is EACH and key not in self._keys:
+                    del self._told[name]
+        self._touched = set()
+        self._told_at = moment
+        return out
+
+    def _new(self, query: Query, key: Any) -> bool:
+        return (query.number, key) not in self._told
+
+    # --- for the curious ------------------------------------------------------------------------
+
+    def choices(self, key: Any = None) -> list[Choice]:
+        """The structures of the whole stream, or of a key (``EACH``: of any key)."""
+        stream = self._whole_stream()
+        return list((stream.plan if key is None else self._plan(key)).choices.values())
+
+    def stored_partials(self) -> int:
+        """Partials kept, over all keys."""
+        streams = [self._whole, *self._keys.values()]
+        return sum(stream.stored_partials() for stream in streams)
+
+    def explain(self) -> str:
+        """Which structures serve which queries, and why."""
+        lines = [
+            f"{len(self._queries)} queries, {len(self._keys)} keys, "
+            f"{self.stored_partials()} partials kept"
+        ]
+        named = [key for key in self._about if key is not None and key is not EACH]
+        for key in (None, EACH, *named):
+            choices = self.choices(key)
+            if not choices:
+                continue
+            title = "the whole stream" if key is None else "each key"
+            lines.append(title if key is None or key is EACH else f"key {key!r}")
+            for choice in choices:
+                card = choice.structure.card
+                lines.append(
+                    f"  {choice.part!r} for {len(choice.windows)} windows: {card.title}, "
+                    f"{choice.reason}; update {card.update}, lookup {card.lookup}"
+                )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Hub of {len(self._queries)} queries and {len(self._keys)} keys>"
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Queries and rows: versioned, checksummed, no pickle."""
+        from windrow.shared.hub_bytes import write
+
+        return write(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, own: Iterable[type[Aggregate]] = ()) -> Self:
+        """What ``to_bytes`` wrote; ``own`` are the aggregates that are not windrow's."""
+        from windrow.shared.hub_bytes import read
+
+        hub = cls()
+        read(hub, data, own)
+        return hub
+
+
+def _as_key(key: Any) -> Any:
+    """A key as it is kept: one NaN, no negative zero."""
+    try:
+        hash(key)
+    except TypeError:
+        raise BadValue(f"key {key!r} cannot be hashed: use a tuple, a string or a number") from None
+    return canonical(key)

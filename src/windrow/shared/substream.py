@@ -1,0 +1,152 @@
+"""One stream of a hub, the whole or a key's: its rows' times, and a structure for each part."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.aggregates import Aggregate, Partial
+from windrow.shared.b_int import BInt
+from windrow.shared.base import Shared
+from windrow.shared.l_int import LInt, width_classes
+from windrow.shared.line import Line, Reach, Window
+from windrow.shared.r_int import RInt
+from windrow.slides import Rows
+
+PartKey = tuple[str, tuple[str, ...]]
+
+
+def part_key(part: Aggregate) -> PartKey:
+    """Equal for parts that have the same partials of the same rows."""
+    return part.identification, part.columns
+
+
+@dataclass
+class Choice:
+    """The structure for a part, with the windows that it serves and why it was chosen."""
+
+    part: Aggregate
+    windows: tuple[Window, ...]
+    structure: type[Shared]
+    reason: str
+
+    def build(self, line: Line) -> Shared:
+        """An empty structure over a line of rows."""
+        if self.structure is LInt:
+            return LInt(self.part, self.windows, line=line)
+        return self.structure(self.part, line=line)
+
+
+def choose(part: Aggregate, windows: Iterable[Window]) -> Choice:
+    """R-INT where totals can be subtracted, L-INT for widths within 2×, else B-INT."""
+    asked = tuple(dict.fromkeys(windows))
+    if RInt.refuses(part) is None:
+        return Choice(part, asked, RInt, "totals can be subtracted exactly")
+    if any(isinstance(window, Rows) and window.within is not None for window in asked):
+        return Choice(part, asked, BInt, "a window of rows within= some time has no fixed width")
+    classes = len(width_classes(asked))
+    if classes == 1:
+        return Choice(part, asked, LInt, "all widths are within a factor of two: 1 ⊕ a lookup")
+    return Choice(part, asked, BInt, f"widths in {classes} classes of a factor of two")
+
+
+@dataclass
+class Plan:
+    """What a stream keeps: a choice for each part, and how far back any window reaches."""
+
+    choices: dict[PartKey, Choice] = field(default_factory=dict)
+    reach: Reach = Reach(0)
+
+
+def make_plan(wanted: Iterable[tuple[Aggregate, Window]]) -> Plan:
+    """The plan for parts and the windows over them."""
+    parts: dict[PartKey, tuple[Aggregate, list[Window]]] = {}
+    windows: dict[Window, None] = {}
+    for part, window in wanted:
+        parts.setdefault(part_key(part), (part, []))[1].append(window)
+        windows[window] = None
+    choices = {key: choose(part, asked) for key, (part, asked) in parts.items()}
+    return Plan(choices, Reach.of(list(windows)) if windows else Reach(0))
+
+
+class Held:
+    """A structure in use: from which row on it knows the stream, and who chose it."""
+
+    __slots__ = ("choice", "start", "structure")
+
+    def __init__(self, choice: Choice, line: Line, start: int) -> None:
+        self.choice = choice
+        self.structure = choice.build(line)
+        self.start = start
+
+    def changed(self, choice: Choice, line: Line) -> "Held":
+        """The same rows in the structure of another choice."""
+        old = self.choice
+        same_windows = choice.structure is not LInt or old.windows == choice.windows
+        if old.structure is choice.structure and same_windows:
+            self.choice = choice
+            return self
+        made = Held(choice, line, self.start)
+        first = max(line.first, self.start)
+        made.structure.begin(first)
+        for number in range(first, line.end):
+            ticks = line.time(number) if line.clock is not None else None
+            made.structure.push(self.structure.row(number), ticks)
+        made.structure.take_family(self.structure)
+        return made
+
+
+class Substream:
+    """Rows of one stream, served to every query that is about it."""
+
+    __slots__ = ("held", "line", "plan", "version")
+
+    def __init__(self, unit: str | None) -> None:
+        self.line = Line(unit)
+        self.held: dict[PartKey, Held] = {}
+        self.plan = Plan()
+        self.version = -1
+
+    def follow(self, plan: Plan, version: int) -> None:
+        """Keep what a plan says from now on; parts that are new begin with the next row."""
+        self.plan, self.version = plan, version
+        line, held = self.line, {}
+        for key, choice in plan.choices.items():
+            known = self.held.get(key)
+            if known is not None:
+                held[key] = known.changed(choice, line)
+                continue
+            held[key] = Held(choice, line, line.end)
+            held[key].structure.begin(line.end)
+        self.held = held
+
+    def lift(self, value: Any) -> list[Partial]:
+        """A value's partial for every part; nothing is inserted."""
+        return [held.structure.lift(value) for held in self.held.values()]
+
+    def push(self, partials: list[Partial], ticks: int | None) -> None:
+        """A row."""
+        for held, partial in zip(self.held.values(), partials, strict=True):
+            held.structure.push(partial, ticks)
+        line = self.line
+        line.append(ticks)
+        before = line.first
+        limit = line.trim(self.plan.reach)
+        if limit > before:
+            for held in self.held.values():
+                held.structure.forget(limit)
+
+    def total(self, key: PartKey, window: Window, now: int | None) -> Partial:
+        """The partial of a window as of a moment."""
+        held = self.held[key]
+        left, right, _ = self.line.span_of_those_left(window, now)
+        return held.structure.run(max(left, held.start), right)
+
+    def complete(self, key: PartKey, window: Window, now: int | None) -> bool:
+        """Whether a part knows all rows that the window can hold now."""
+        left, right, missed = self.line.span_of_those_left(window, now)
+        start = self.held[key].start
+        return not missed and (left >= start or left >= right)
+
+    def stored_partials(self) -> int:
+        """Partials kept for this stream."""
+        return sum(held.structure.stored_partials() for held in self.held.values())
