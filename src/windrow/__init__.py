@@ -23,6 +23,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.rolling import Rolling
+from windrow.rules import Rules
 from windrow.shared import EACH, Hub
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
@@ -30,7 +31,7 @@ from windrow.version import __version__
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("testing", "spark"):  # loaded when used
+    if name in ("filters", "spark", "testing"):  # loaded when used
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
@@ -51,6 +52,7 @@ __all__ = [
     "Mean",
     "Min",
     "Rolling",
+    "Rules",
     "Several",
     "Sliding",
     "StdDev",

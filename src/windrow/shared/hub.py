@@ -4,13 +4,13 @@ Queries of one aggregate and column share one structure, whatever their windows;
 a sum and a count keep. A query can be registered and dropped at any time.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Self
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate, canonical
-from windrow.errors import BadSpecification, BadValue
+from windrow.errors import BadSpecification, BadValue, OutOfOrder
 from windrow.shared.line import Line, Window, as_suffix_or_historical
 from windrow.shared.parts import Assemble, split
 from windrow.shared.substream import Choice, PartKey, Plan, Substream, make_plan, part_key
@@ -80,10 +80,12 @@ class Hub:
         self._about: dict[Any, dict[int, Query]] = {}  # the same by key
         self._names = 0
         self._version = 0
-        self._clock = Line(unit)  # the whole stream's time, also when nobody asks for its rows
+        self.clock = Line(unit)  # the whole stream's time, also when nobody asks for its rows
         self._whole = Substream(unit)
         self._keys: dict[Hashable, Substream] = {}  # by their last row: the idlest come first
         self._plans: dict[Any, Plan] = {}
+        self._advanced: int | None = None
+        self.on_drop: Callable[[Any], None] | None = None
         self._told: dict[tuple[int, Any], Any] = {}
         self._touched: set[Any] = set()
         self._told_at: int | None = None
@@ -99,11 +101,11 @@ class Hub:
         made = as_aggregate(aggregate)
         found = as_suffix_or_historical(window)
         parts, assemble = split(made)
-        key = _as_key(key)
+        key = as_key(key)
         names = tuple(map(part_key, parts))
         query = Query(self._names, made, found, key, parts, names, assemble)
-        if self._clock.clock is not None and not isinstance(found, Rows):
-            self._clock.length(found.length)  # a length that cannot be meant is an error now
+        if self.clock.clock is not None and not isinstance(found, Rows):
+            self.clock.length(found.length)  # a length that cannot be meant is an error now
         self._names += 1
         self._enlist(query)
         return query
@@ -154,7 +156,7 @@ class Hub:
             self._whole.follow(self._plan(None), self._version)
         return self._whole
 
-    def _substream(self, key: Any) -> Substream | None:
+    def substream(self, key: Any) -> Substream | None:
         found = self._keys.get(key)
         if found is not None and found.version != self._version:
             found.follow(self._plan(key), self._version)
@@ -164,33 +166,75 @@ class Hub:
 
     def insert(self, value: Any, key: Any = None, at: Any = None) -> None:
         """A row; a value, key or time that is refused changes nothing."""
-        ticks = self._clock.admit(at)
-        whole = self._whole_stream()
-        partials = whole.lift(value)
-        stream = None
-        if key is not None:
-            key = _as_key(key)
-            stream = self._substream(key)
-            if stream is None:
-                plan = self._plan(key)
-                if plan.choices:
-                    stream = Substream(self._unit)
-                    stream.follow(plan, self._version)
-        elif len(self._about) > (None in self._about):
-            raise BadSpecification("queries are about keys: insert(value, key=...)")
-        own = stream.lift(value) if stream is not None else []
+        key = as_key(key)
+        ticks, stream, partials, own = self._lifted(value, key, at)
         if stream is not None:
             stream.line.admit(at)
             stream.push(own, ticks)
             self._keys.pop(key, None)
             self._keys[key] = stream
             self._touched.add(key)
-        whole.line.admit(at)
-        whole.push(partials, ticks)
-        self._clock.append(ticks)
-        self._clock.forget(self._clock.end - 1)
+        self._whole.line.admit(at)
+        self._whole.push(partials, ticks)
+        self.clock.append(ticks)
+        self.clock.forget(self.clock.end - 1)
         if ticks is not None:
             self._drop_idle(ticks)
+
+    def check(self, value: Any, key: Any = None, at: Any = None) -> None:
+        """Raise what ``insert`` would raise, and insert nothing."""
+        self._lifted(value, key, at)
+
+    def _lifted(
+        self, value: Any, key: Any, at: Any
+    ) -> tuple[int | None, Substream | None, list[Partial], list[Partial]]:
+        ticks = self.clock.admit(at)
+        if self._advanced is not None and (ticks is None or ticks < self._advanced):
+            raise OutOfOrder(
+                f"time {at!r} is before {self.shown(self._advanced)!r}, which was said to have "
+                "passed: sort the rows by time"
+            )
+        whole = self._whole_stream()
+        stream = None
+        if key is not None:
+            stream = self.substream(key)
+            plan = self._plan(key)
+            if stream is None and plan.choices:
+                stream = Substream(self._unit)
+                stream.follow(plan, self._version)
+        elif len(self._about) > (None in self._about):
+            raise BadSpecification("queries are about keys: insert(value, key=...)")
+        return ticks, stream, whole.lift(value), [] if stream is None else stream.lift(value)
+
+    def advance(self, now: Any) -> int | None:
+        """Time has passed without a row: answers are as of then, and no earlier row may come."""
+        self._advanced = self.clock.now(now)
+        if self._advanced is not None:
+            self._drop_idle(self._advanced)
+        return self._advanced
+
+    def _moment(self, now: Any) -> int | None:
+        return self.now_ticks if now is None else self.clock.now(now)
+
+    @property
+    def now_ticks(self) -> int | None:
+        """The newest row's time, or the later one that ``advance`` said."""
+        newest = self.clock.now(None)
+        if newest is None or self._advanced is None:
+            return newest
+        return max(newest, self._advanced)
+
+    def ticks(self, at: Any) -> int | None:
+        """A moment as the hub counts."""
+        return None if at is None else self.clock.now(at)
+
+    def shown(self, ticks: int | None) -> Any:
+        """A moment as the rows' times are."""
+        return (
+            None
+            if ticks is None or self.clock.clock is None
+            else self.clock.clock.from_ticks(ticks)
+        )
 
     def insert_many(
         self,
@@ -224,10 +268,12 @@ class Hub:
                 return
             del self._keys[key]
             self._touched.add(key)
+            if self.on_drop is not None:
+                self.on_drop(key)
 
     def _longest_silence(self) -> int | None:
         """After how many ticks without a row a key is dropped."""
-        length = self._clock.length
+        length = self.clock.length
         about = [query.window for query in self._queries.values() if query.key is not None]
         spans = [length(w.length) + length(w.ending) for w in about if not isinstance(w, Rows)]
         if self._idle is not None:
@@ -244,12 +290,12 @@ class Hub:
     def lookup(self, query: Query, key: Any = None, now: Any = None) -> Any:
         """A query's answer as of now; ``key=`` for queries of each key."""
         self._require(query)
-        key = _as_key(key)
+        key = as_key(key)
         if query.key is not EACH and key is not None and key != query.key:
             raise BadSpecification(f"{query!r} is not about {key!r}")
         if query.key is EACH and key is None:
             raise BadSpecification(f"{query!r} is about each key: lookup(query, key=...)")
-        return self._answer(query, key if query.key is EACH else query.key, self._clock.now(now))
+        return self._answer(query, key if query.key is EACH else query.key, self._moment(now))
 
     def lookup_many(
         self, queries: Iterable[Query], keys: Iterable[Any] | None = None, now: Any = None
@@ -262,14 +308,14 @@ class Hub:
         """Whether the hub knows all rows of the query's window: not so soon after it registered."""
         self._require(query)
         about = key if query.key is EACH else query.key
-        stream = self._whole_stream() if about is None else self._substream(about)
-        moment = self._clock.now(now)
+        stream = self._whole_stream() if about is None else self.substream(about)
+        moment = self._moment(now)
         return stream is None or all(
             stream.complete(part, query.window, moment) for part in query.names
         )
 
     def _answer(self, query: Query, key: Any, now: int | None) -> Any:
-        stream = self._whole_stream() if key is None else self._substream(key)
+        stream = self._whole_stream() if key is None else self.substream(key)
         if stream is None:
             return query.aggregate.empty
         partials: list[Partial] = [stream.total(p, query.window, now) for p in query.names]
@@ -277,7 +323,7 @@ class Hub:
 
     def changes(self, now: Any = None) -> dict[Any, Any]:
         """The answers that are others than when last asked, by query, or by (query, key)."""
-        moment = self._clock.now(now)
+        moment = self._moment(now)
         passed = moment != self._told_at
         touched = self._touched
         out: dict[Any, Any] = {}
@@ -359,7 +405,7 @@ class Hub:
         return hub
 
 
-def _as_key(key: Any) -> Any:
+def as_key(key: Any) -> Any:
     """A key as it is kept: one NaN, no negative zero."""
     try:
         hash(key)

@@ -27,8 +27,8 @@ def write(hub: "Hub") -> bytes:
         hub._unit,
         None if hub._idle is None else _length(hub._idle),
         hub._names,
-        hub._clock.example,
-        tuple(hub._clock.times()),
+        hub.clock.example,
+        tuple(hub.clock.times()),
     )
     out = [codec.encode(head), count_bytes(len(hub._queries))]
     for query in hub.queries:
@@ -37,7 +37,7 @@ def write(hub: "Hub") -> bytes:
     out += _stream(hub._whole_stream())
     out.append(count_bytes(len(hub._keys)))
     for key in hub.keys:
-        stream = hub._substream(key)
+        stream = hub.substream(key)
         assert stream is not None
         out += [codec.encode(key), *_stream(stream)]
     return frame(b"h", _OWNER, b"".join(out))
@@ -63,8 +63,8 @@ def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None
     hub._unit, idle, names, example, times = codec.decode(reader)
     hub._idle = None if idle is None else _as_length(idle)
     hub._names = names
-    hub._clock._unit = hub._whole.line._unit = hub._unit
-    hub._clock.restore(0, example, times, len(times))
+    hub.clock._unit = hub._whole.line._unit = hub._unit
+    hub.clock.restore(0, example, times, len(times))
     for _ in range(reader.count()):
         number, named, shape, key = codec.decode(reader)
         aggregate = _made(named, known)

@@ -69,9 +69,7 @@ class WidthClass:
 
     def _settle(self) -> None:
         """The widths in ticks, now that there is a clock."""
-        widths = [
-            self._line.length(w.length) if isinstance(w, Time) else w.n for w in self.windows
-        ]
+        widths = [self._line.length(w.length) if isinstance(w, Time) else w.n for w in self.windows]
         self.least = min(widths)
         self.span = max(widths) + (1 if self.timed else 0)
 

@@ -54,6 +54,7 @@ class Plan:
     """What a stream keeps: a choice for each part, and how far back any window reaches."""
 
     choices: dict[PartKey, Choice] = field(default_factory=dict)
+    windows: tuple[Window, ...] = ()
     reach: Reach = Reach(0)
 
 
@@ -65,7 +66,7 @@ def make_plan(wanted: Iterable[tuple[Aggregate, Window]]) -> Plan:
         parts.setdefault(part_key(part), (part, []))[1].append(window)
         windows[window] = None
     choices = {key: choose(part, asked) for key, (part, asked) in parts.items()}
-    return Plan(choices, Reach.of(list(windows)) if windows else Reach(0))
+    return Plan(choices, tuple(windows), Reach.of(list(windows)) if windows else Reach(0))
 
 
 class Held:
