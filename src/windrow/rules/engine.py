@@ -46,10 +46,10 @@ class Rule:
 
     @property
     def guard(self) -> Threshold | None:
-        """What must hold for it to start, if that is a threshold: of a feature rather than a row."""
+        """A threshold that must hold for it to start: of a feature rather than of a row."""
         implied = self.when.implied
         about = [t for t in implied if t.operand.feature is not None]
-        return (about or list(implied) or [None])[0]
+        return next(iter((*about, *implied)), None)
 
 
 class Instant:
@@ -98,8 +98,8 @@ class Rules:
     ``when``: the condition to fire (see ``windrow.rules.expression``); ``until``: the condition to
     stop, where it shall differ (hysteresis). ``features``: windowed aggregates by name, as
     ``{"high": (wr.Max("price"), "30m")}``, also of your own aggregates. Rules are added and removed
-    at any time, and are evaluated with every row, for its key, and whenever a row leaves or enters a
-    window of time, for that key: what is returned says exactly when.
+    at any time. They are evaluated with every row, for its key, and whenever a row leaves or enters
+    a window of time, for that key: what is returned says exactly when.
     """
 
     def __init__(

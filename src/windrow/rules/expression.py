@@ -172,9 +172,10 @@ class Reader:
             raise self._error(node, "is nested too deeply")
         if isinstance(node, ast.Constant):
             constant = node.value
-            if isinstance(constant, bool | int | float | str):
-                number = isinstance(constant, int | float) and not isinstance(constant, bool)
-                return _constant(constant), constant if number else None
+            if isinstance(constant, int | float) and not isinstance(constant, bool):
+                return _constant(constant), constant
+            if isinstance(constant, bool | str):
+                return _constant(constant), None
             raise self._error(node, "is not a number or a text")
         if isinstance(node, ast.Name):
             number_of = self._named(node.id)

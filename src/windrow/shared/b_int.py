@@ -41,6 +41,7 @@ class BInt(Shared):
     )
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         rows = Ring()
         rows.start(number)
         self._levels = [rows]

@@ -210,14 +210,14 @@ class Shared(ABC):
             first = reader.count()
             example, times, examples = codec.decode(reader)
             rows = made.aggregate.partial_schema.read(reader)
-            if reader.remaining():
-                raise BadBytes(f"{what}: {reader.remaining()} bytes too many")
             made._restore(first, example, times, rows)
             made.remember(examples)
         except BadBytes:
             raise
         except (ValueError, IndexError, TypeError, ArithmeticError, WindrowError) as error:
             raise BadBytes(f"{what}: the bytes do not describe rows: {error}") from error
+        if reader.remaining():
+            raise BadBytes(f"{what}: {reader.remaining()} bytes too many")
         return made
 
     def _restore(

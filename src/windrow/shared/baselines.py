@@ -21,6 +21,7 @@ class MaterialiseNone(Shared):
     card = Card("materialise none", "associativity", "0", "W − 1", "N")
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         self._rows = Ring()
         self._rows.start(number)
 
@@ -73,6 +74,7 @@ class MaterialiseAll(MaterialiseNone):
         super().__init__(aggregate, found, unit=unit, line=line)
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         super().begin(number)
         subtracts = SubtractOnEvict.refuses(self.aggregate) is None
         kind = SubtractOnEvict if subtracts else TwoStacksLite
@@ -121,6 +123,7 @@ class Tree(Shared):
     card = Card("balanced tree", "associativity", "2·log2 N", "4·log2 N", "2·N")
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         self._root: Any = None
         self._first = self._end = number
 

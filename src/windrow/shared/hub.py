@@ -62,8 +62,8 @@ class Hub:
     (4, 1.5)
 
     ``key=`` says whose rows a query is about: nobody's in particular (the whole stream), one key's,
-    or ``wr.EACH`` key's. Where aggregates name columns, rows are mappings. Times never go back, over
-    all keys together, and answers are as of the newest row, or of a later moment ``now=``.
+    or ``wr.EACH`` key's. Where aggregates name columns, rows are mappings. Times never go back,
+    over all keys together, and answers are as of the newest row, or of a later moment ``now=``.
 
     A key is dropped when no window can hold a row of it any more; where windows of rows keep keys
     for ever, ``idle=`` says after how long without a row a key is dropped.
@@ -157,6 +157,7 @@ class Hub:
         return self._whole
 
     def substream(self, key: Any) -> Substream | None:
+        """What is kept of a key, if anything."""
         found = self._keys.get(key)
         if found is not None and found.version != self._version:
             found.follow(self._plan(key), self._version)

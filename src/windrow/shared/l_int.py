@@ -241,6 +241,7 @@ class LInt(Shared):
         super().__init__(aggregate, found if longest is None else longest, unit=unit, line=line)
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         self._rows = Ring()
         self._rows.start(number)
         for group in self.classes:

@@ -48,6 +48,7 @@ class RInt(Shared):
         return None if reason is None else reason.partition(" Use ")[0] + " Use BInt or LInt"
 
     def begin(self, number: int) -> None:
+        """No rows; the next one has this number."""
         self._inverse = self.aggregate.inverse
         self._untyped = type(self.aggregate) not in REGISTRY.values()
         self._totals, self._present = Ring(), Ring()

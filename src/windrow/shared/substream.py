@@ -55,7 +55,7 @@ class Plan:
 
     choices: dict[PartKey, Choice] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
-    reach: Reach = Reach(0)
+    reach: Reach = field(default_factory=lambda: Reach(0))
 
 
 def make_plan(wanted: Iterable[tuple[Aggregate, Window]]) -> Plan:
