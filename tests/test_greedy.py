@@ -1,4 +1,4 @@
-"""Greedy SWA: right, with the fewest combines there can be; and B-INT beside it."""
+"""Greedy SWA: right, with the fewest combines there can be."""
 
 import random
 from functools import cache
@@ -14,7 +14,6 @@ from tests.pairs import AGGREGATES, pair_name
 from windrow.columns.builtin import kernels
 from windrow.errors import BadSpecification
 from windrow.greedy import Greedy, sliding_window
-from windrow.shared import BInt
 from windrow.testing import CombineCounter
 
 Interval = tuple[int, int]
@@ -186,32 +185,3 @@ def test_the_compiled_form_makes_the_same_combines(n: int, seed: int) -> None:
     spent = kernels("max").greedy(x, lo, hi, 0, len(windows), -np.inf, 0.0, out)
     assert out.tolist() == [x[a : b + 1].max() for a, b in windows]
     assert spent == combines(n, windows)
-
-
-def test_base_intervals_of_the_paper() -> None:
-    """The paper's rows 1 to 43 are 0 to 42 here; any split into O(log W) pieces is right."""
-    shared = BInt(wr.Concat())
-    for i in range(64):
-        shared.insert(chr(48 + i))
-    pieces = shared.intervals(0, 42)
-    covered = [(number << level, (number + 1 << level) - 1) for level, number in pieces]
-    assert covered == [(0, 31), (32, 39), (40, 41), (42, 42)]
-    assert shared.lookup(0, 42) == "".join(chr(48 + i) for i in range(43))
-    shared.check_invariants()
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=80), st.data())
-def test_base_intervals_equal_recalc_within_their_bounds(values: list[int], data: Any) -> None:
-    counter = CombineCounter(wr.Concat())
-    shared = BInt(counter.aggregate)
-    texts = [str(v) for v in values]
-    shared.insert_many(texts)
-    assert counter.take() <= len(values)
-    assert shared.stored_partials() <= 2 * len(values)
-    left = data.draw(st.integers(0, len(values) - 1))
-    right = data.draw(st.integers(left, len(values) - 1))
-    assert shared.lookup(left, right) == "".join(texts[left : right + 1])
-    width = right - left + 1
-    assert counter.take() <= 2 * max(1, width.bit_length())
-    with pytest.raises(BadSpecification, match="are not within"):
-        shared.lookup(left, len(values))

@@ -256,6 +256,11 @@ class Rules:
         """The rules' conditions by name."""
         return {name: rule.when.text for name, rule in self._rules.items()}
 
+    @property
+    def keys(self) -> list[Any]:
+        """The keys that have rows in a window."""
+        return list(self._rows)
+
     def __len__(self) -> int:
         return len(self._rules)
 

@@ -237,7 +237,7 @@ class Reader:
             options[keyword.arg] = keyword.value.value
         last = options.pop("rows", None)
         within = options.pop("within", None)
-        ending = options.pop("ending", 0)
+        ending = options.pop("ending", None)
         closed = options.pop("closed", "right")
         if options or (last is None) == (not lengths) or len(lengths) > 1:
             raise self._error(
@@ -246,7 +246,7 @@ class Reader:
                 "closed= or within= where wanted",
             )
         if last is not None:
-            return columns, rows(last, ending=ending, within=within)
+            return columns, rows(last, ending=ending or 0, within=within)
         return columns, time(lengths[0], closed=closed, ending=ending)
 
 

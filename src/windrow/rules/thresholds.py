@@ -7,6 +7,7 @@ rules only those between the old value's place and the new one's are looked at.
 from bisect import bisect_left, bisect_right, insort
 from typing import Any
 
+from windrow.errors import BadValue
 from windrow.rules.expression import Operand
 
 Entry = tuple[float, int]
@@ -41,7 +42,11 @@ class Thresholds:
         if value is None or value != value:
             return 0 if upward else len(self._numbers)
         after = self.sign in (">=", "<")
-        return (bisect_right if after else bisect_left)(self._numbers, value)
+        try:
+            return (bisect_right if after else bisect_left)(self._numbers, value)
+        except TypeError as error:
+            about = self.operand.column or "a feature"
+            raise BadValue(f"{about} {self.sign} a number: {value!r} is not one") from error
 
     def passed(self, value: Any) -> list[int]:
         """The rules that a value passes."""

@@ -244,17 +244,21 @@ class Hub:
         at: Iterable[Any] | None = None,
     ) -> None:
         """Rows in order: values, or a mapping from columns to values."""
-        rows: Iterable[Any] = values
+        rows: list[Any]
         if isinstance(values, Mapping):
             names = list(values)
             columns = zip(*values.values(), strict=True)
-            rows = (dict(zip(names, row, strict=True)) for row in columns)
-        for value, key, moment in zip(
-            rows,
-            repeat(None) if keys is None else keys,
-            repeat(None) if at is None else at,
-            strict=False,
-        ):
+            rows = [dict(zip(names, row, strict=True)) for row in columns]
+        else:
+            rows = list(values)
+        owners: list[Any] = [None] * len(rows) if keys is None else list(keys)
+        moments: list[Any] = [None] * len(rows) if at is None else list(at)
+        if not len(rows) == len(owners) == len(moments):
+            raise BadSpecification(
+                f"{len(rows)} rows with keys= of {len(owners)} and at= of {len(moments)}: "
+                "each row needs its own"
+            )
+        for value, key, moment in zip(rows, owners, moments, strict=True):
             self.insert(value, key, moment)
 
     def _drop_idle(self, now: int) -> None:

@@ -209,8 +209,8 @@ class LInt(Shared):
     >>> import windrow as wr
     >>> shared = LInt(wr.Max(), [wr.rows(2), wr.rows(3, ending=1)])
     >>> shared.insert_many([3, 1, 4, 1, 5])
-    >>> shared.query(wr.rows(2)), shared.query(wr.rows(3, ending=1)), shared.lookup(0, 2)
-    (5, 4, 4)
+    >>> shared.query(wr.rows(2)), shared.query(wr.rows(3, ending=1)), shared.lookup(2, 4)
+    (5, 4, 5)
     """
 
     card = Card(

@@ -60,6 +60,8 @@ class Line:
         self.end = 0
         self.clock: Clock | None = None
         self.example: Any = None
+        self.newest = 0
+        """The time of the newest row, in ticks."""
         self._unit = unit
         self._times: list[int] = []  # of the rows from _base on
         self._base = 0
@@ -114,15 +116,11 @@ class Line:
             raise OutOfOrder(f"now={at!r} is before the newest row's time: rows cannot be unseen")
         return ticks
 
-    @property
-    def newest(self) -> int:
-        """The time of the newest row."""
-        return self._times[-1]
-
     def append(self, ticks: int | None) -> None:
         """The next row."""
         self.end += 1
         if ticks is not None:
+            self.newest = ticks
             self._times.append(ticks)
 
     def time(self, number: int) -> int:
@@ -162,6 +160,7 @@ class Line:
         if times:
             self.clock, self.example = clock_of(example, self._unit), example
             self._times = list(times)
+            self.newest = times[-1]
 
     def forget(self, limit: int) -> None:
         """Let go of the rows with smaller numbers."""
