@@ -332,9 +332,9 @@ def test_errors_say_what_to_do() -> None:
         timed.insert(1, at="yesterday")
     with pytest.raises(Refused, match="Use BInt or LInt"):
         RInt(wr.Max())
+    known = LInt(wr.Max(), [wr.rows(10), wr.rows(12)])
+    known.insert_many(range(100))
     with pytest.raises(Refused, match="no window that LInt was made for"):
-        known = LInt(wr.Max(), [wr.rows(10), wr.rows(12)])
-        known.insert_many(range(100))
         known.lookup(91, 92)
     with pytest.raises(BadSpecification, match="the windows that will be asked"):
         LInt(wr.Max(), [])
