@@ -1,84 +1,34 @@
 """Which rules start and stop firing for which keys, as events come in and as time passes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from windrow.aggregates import Aggregate, Count, Max, Min, as_aggregate
+from windrow.aggregates import Aggregate, Count, Max, Min, Sum, as_aggregate
 from windrow.errors import BadSpecification, BadValue
 from windrow.rules.candidates import Candidates
-from windrow.rules.expression import Expression, Operand, Reader, Threshold
+from windrow.rules.expression import Operand, Reader, Threshold
+from windrow.rules.instant import Features, Instant
+from windrow.rules.rule import Change, Rule
 from windrow.rules.thresholds import Thresholds
-from windrow.shared import EACH, Hub, Query
+from windrow.shared import EACH, Hub
 from windrow.shared.hub import as_key
-from windrow.shared.line import Line, Window, as_suffix_or_historical
-from windrow.shared.substream import Substream
-from windrow.slides import Rows, Time
+from windrow.shared.line import Window, as_suffix_or_historical
+from windrow.slides import Rows
+
+Groups = dict[tuple[Operand, str], Thresholds]
 
 
-@dataclass(frozen=True)
-class Change:
-    """A rule that started or stopped firing for a key, and when."""
+class KeyState:
+    """What is known of a key: its last row, what its operands were, and which rules fire."""
 
-    rule: str
-    key: Any
-    started: bool
-    at: Any
+    __slots__ = ("due", "firing", "row", "values")
 
-    def __str__(self) -> str:
-        return f"{self.at}: {self.rule} {'started' if self.started else 'stopped'} for {self.key!r}"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A condition to start by and, where it is not the same, one to stop by."""
-
-    name: str
-    number: int
-    when: Expression
-    until: Expression | None
-
-    @property
-    def simple(self) -> bool:
-        """Whether it fires exactly while an operand passes a number."""
-        return self.when.is_threshold and self.until is None
-
-    @property
-    def guard(self) -> Threshold | None:
-        """A threshold that must hold for it to start: of a feature rather than of a row."""
-        implied = self.when.implied
-        about = [t for t in implied if t.operand.feature is not None]
-        return next(iter((*about, *implied)), None)
-
-
-class Instant:
-    """The values of one key at one moment, each looked up once."""
-
-    __slots__ = ("_known", "_now", "_queries", "_row", "_stream")
-
-    def __init__(
-        self, queries: list[Query], stream: Substream | None, now: int | None, row: Any
-    ) -> None:
-        self._queries, self._stream, self._now, self._row = queries, stream, now, row
-        self._known: dict[int, Any] = {}
-
-    def feature(self, number: int) -> Any:
-        """A windowed aggregate's value now."""
-        if number in self._known:
-            return self._known[number]
-        query, stream = self._queries[number], self._stream
-        if stream is None:
-            value = query.aggregate.empty
-        else:
-            partials = [stream.total(name, query.window, self._now) for name in query.names]
-            value = query.aggregate.answer(query.assemble(partials))
-        self._known[number] = value
-        return value
-
-    def column(self, name: str) -> Any:
-        """A value of the key's last row; missing where it has no such column."""
-        return self._row.get(name)
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.row = row
+        self.values: list[Any] = []  # by the slot of the simple rules' thresholds
+        self.firing: set[int] = set()  # rules that are not simple
+        self.due: int | None = None  # when its windows change next, if a rule could care
 
 
 class Rules:
@@ -115,23 +65,22 @@ class Rules:
         self._key, self._time = key, time
         self._hub = Hub(idle=idle, unit=unit)
         self._hub.on_drop = self._forget_key
-        self._queries: list[Query] = []
+        self._features = Features(self._hub)
         self._numbers: dict[tuple[str, tuple[str, ...], Window], int] = {}
         self._named: dict[str, int] = {}
         self._reader = Reader(self._named.get, self._feature)
         self._rules: dict[str, Rule] = {}
         self._by_number: dict[int, Rule] = {}
         self._next = 0
-        self._simple: dict[tuple[Operand, str], Thresholds] = {}
-        self._guarded: dict[tuple[Operand, str], Thresholds] = {}
+        self._simple: Groups = {}
+        self._guarded: Groups = {}
         self._unguarded: dict[int, Rule] = {}
-        self._values: dict[Any, dict[tuple[Operand, str], Any]] = {}
-        self._firing: dict[Any, set[int]] = {}  # by key: rules that are not simple
-        self._rows: dict[Any, Mapping[str, Any]] = {}
-        self._due: list[tuple[int, int, Any]] = []
-        self._dues: dict[Any, int] = {}
+        self._slots = 0
+        self._states: dict[Any, KeyState] = {}
+        self._due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key
         self._ties = 0
-        self._restless = False
+        self._restless = False  # whether a key where nothing fires can have a rule start by itself
+        self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
         self._candidates = Candidates()
         for name, (aggregate, window) in (features or {}).items():
             self.define(name, aggregate, window)
@@ -156,8 +105,9 @@ class Rules:
             )
         name = (aggregate.identification, aggregate.columns, window)
         if name not in self._numbers:
-            self._numbers[name] = len(self._queries)
-            self._queries.append(self._hub.register(aggregate, window, key=EACH))
+            query = self._hub.register(aggregate, window, key=EACH)
+            self._numbers[name] = len(self._features.queries)
+            self._features.add(query)
         return self._numbers[name]
 
     def add(self, name: str, when: str, until: str | None = None) -> list[Change]:
@@ -170,68 +120,48 @@ class Rules:
         rule = Rule(name, self._next, read(when), None if until is None else read(until))
         self._next += 1
         self._rules[name] = self._by_number[rule.number] = rule
-        self._restless = self._restless or not self._calm(rule)
-        if rule.simple:
-            return self._add_simple(rule)
         guard = rule.guard
+        if not self._restless and not self._calm(guard):
+            self._become_restless()
         if guard is None:
             self._unguarded[rule.number] = rule
         else:
-            self._group(self._guarded, guard).add(guard.number, rule.number)
+            group = self._group(self._simple if rule.simple else self._guarded, guard)
+            group.add(guard.number, rule.number)
         changes: list[Change] = []
-        for key in self._waiting_keys(guard):
-            self._evaluate_one(rule, key, changes)
-            self._schedule(key)
+        now = self._hub.now_ticks
+        for key in self._keys_that_may_pass(guard):
+            state = self._states[key]
+            instant = self._instant(key, state, now)
+            if rule.simple:
+                value = group.operand.value(instant)
+                _set(state.values, group.slot, value)
+                if rule.number in group.passed(value):
+                    changes.append(Change(name, key, True, self._hub.shown(now)))
+            else:
+                self._settle(rule, key, state, instant, now, changes)
+            self._schedule(key, state, instant)
         return changes
 
-    def _add_simple(self, rule: Rule) -> list[Change]:
-        threshold = rule.when.implied[0]
-        group = self._group(self._simple, threshold)
-        name = (threshold.operand, threshold.sign)
-        group.add(threshold.number, rule.number)
-        changes = []
-        now = self._now
-        at = self._hub.shown(now)
-        for key in self._waiting_keys(threshold):
-            value = threshold.operand.value(self._instant(key, now))
-            self._values.setdefault(key, {})[name] = value
-            if rule.number in group.passed(value):
-                changes.append(Change(rule.name, key, True, at))
-            self._schedule(key)
-        return changes
-
-    def _waiting_keys(self, threshold: Threshold | None) -> list[Any]:
+    def _keys_that_may_pass(self, threshold: Threshold | None) -> list[Any]:
         """The keys for which a new rule may fire now: few of them, where a filter can tell."""
-        if not self._rows:
+        if not self._states:
             return []
         if threshold is not None and threshold.operand.feature is not None:
-            query = self._queries[threshold.operand.feature]
-            line = self._hub.clock
-            found = self._candidates.keys(query, threshold.sign, threshold.number, self._now, line)
+            query = self._features.queries[threshold.operand.feature]
+            found = self._candidates.keys(
+                query, threshold.sign, threshold.number, self._hub.now_ticks, self._hub.clock
+            )
             if found is not None:
-                return [key for key in found if key in self._rows]
-        return list(self._rows)
+                return [key for key in found if key in self._states]
+        return list(self._states)
 
-    @staticmethod
-    def _group(groups: dict[Any, Thresholds], threshold: Threshold) -> Thresholds:
+    def _group(self, groups: Groups, threshold: Threshold) -> Thresholds:
         name = (threshold.operand, threshold.sign)
         if name not in groups:
-            groups[name] = Thresholds(*name)
+            groups[name] = Thresholds(*name, self._slots)
+            self._slots += 1
         return groups[name]
-
-    def _calm(self, rule: Rule) -> bool:
-        """Whether it can only stop, not start, when a row leaves a window."""
-        if not rule.simple:
-            return False
-        threshold = rule.when.implied[0]
-        if threshold.operand.feature is None:
-            return True
-        query = self._queries[threshold.operand.feature]
-        suffix = not query.window.ending and (
-            isinstance(query.window, Rows) or query.window.includes_end
-        )
-        falls = {Count: ">", Max: ">", Min: "<"}.get(type(query.aggregate))
-        return suffix and falls == threshold.sign[0]
 
     def remove(self, name: str) -> None:
         """Forget a rule; it does not stop firing, it is gone."""
@@ -239,7 +169,7 @@ class Rules:
         if rule is None:
             raise BadSpecification(f"there is no rule {name!r}")
         del self._by_number[rule.number]
-        guard = rule.when.implied[0] if rule.simple else rule.guard
+        guard = rule.guard
         if guard is None:
             del self._unguarded[rule.number]
         else:
@@ -248,8 +178,9 @@ class Rules:
             group.remove(guard.number, rule.number)
             if not len(group):
                 del groups[(guard.operand, guard.sign)]
-        for firing in self._firing.values():
-            firing.discard(rule.number)
+        if not rule.simple:
+            for state in self._states.values():
+                state.firing.discard(rule.number)
 
     @property
     def rules(self) -> dict[str, str]:
@@ -259,7 +190,7 @@ class Rules:
     @property
     def keys(self) -> list[Any]:
         """The keys that have rows in a window."""
-        return list(self._rows)
+        return list(self._states)
 
     def __len__(self) -> int:
         return len(self._rules)
@@ -268,180 +199,201 @@ class Rules:
 
     def insert(self, row: Mapping[str, Any]) -> list[Change]:
         """Take an event; which rules started or stopped for which keys, since the last one."""
+        key, at = self._key_and_time(row)
+        lifted = self._hub.lifted(row, key, at)
+        changes: list[Change] = []
+        if at is not None:
+            now = self._hub.ticks(at)
+            assert now is not None
+            self._pass_time(now - 1, changes)  # at this very moment more rows may come
+        self._hub.take(key, at, lifted)
+        moment = self._hub.now_ticks
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = KeyState(row)
+        state.row = row
+        for column in self._never_negative:
+            value = row.get(column)
+            if value is not None and not value >= 0:
+                self._become_restless()
+                break
+        self._candidates.insert(self._features.queries, key, row, moment, self._hub.clock)
+        self._evaluate(key, state, moment, changes)
+        return changes
+
+    def _key_and_time(self, row: Any) -> tuple[Any, Any]:
         if not isinstance(row, Mapping):
             raise BadValue(f"an event is a mapping from columns to values, not {row!r}")
-        for column in (self._key, *([self._time] if self._time else [])):
-            if column not in row:
+        for column in (self._key, self._time):
+            if column is not None and column not in row:
                 raise BadValue(f"the event has no {column!r}; it has {', '.join(map(repr, row))}")
-        key = row[self._key]
+        key = as_key(row[self._key])
         if key is None:
             raise BadValue(f"the event has no key: {self._key!r} is missing in {dict(row)!r}")
-        at = row[self._time] if self._time else None
-        key = as_key(key)
-        self._hub.check(row, key, at)
-        changes = [] if at is None else self._pass_time(self._hub.ticks(at), before=True)
-        self._hub.insert(row, key=key, at=at)
-        self._rows[key] = row
-        now = self._now
-        self._candidates.insert(self._queries, key, row, now, self._hub.clock)
-        self._evaluate(key, now, changes)
-        return changes
+        at = row[self._time] if self._time is not None else None
+        return key, at
 
     def insert_many(self, events: Any) -> list[Change]:
         """Take events in order: mappings, a mapping of columns, or a table of pyarrow."""
         if isinstance(events, Mapping):
             names = list(events)
-            events = (
-                dict(zip(names, row, strict=True)) for row in zip(*events.values(), strict=True)
-            )
+            rows = zip(*events.values(), strict=True)
+            events = [dict(zip(names, row, strict=True)) for row in rows]
         elif hasattr(events, "to_pylist"):
             events = events.to_pylist()
         return [change for event in events for change in self.insert(event)]
 
     def advance(self, now: Any) -> list[Change]:
         """Time has passed without an event: what started or stopped until then."""
-        return self._pass_time(self._hub.advance(now), before=False)
-
-    def _pass_time(self, now: int | None, before: bool) -> list[Change]:
-        """Evaluate keys at the moments when a row leaves or enters one of their windows."""
         changes: list[Change] = []
-        while now is not None and self._due and self._due[0][0] <= now - before:
-            moment, _, key = heappop(self._due)
-            if self._dues.get(key) == moment:
-                del self._dues[key]
-                self._evaluate(key, moment, changes)
+        ticks = self._hub.advance(now)
+        if ticks is not None:
+            self._pass_time(ticks, changes)
         return changes
 
-    @property
-    def _now(self) -> int | None:
-        return self._hub.now_ticks
+    def _instant(self, key: Any, state: KeyState, now: int | None) -> Instant:
+        return Instant(self._features, self._hub.substream(key), now, state.row)
 
-    def _instant(self, key: Any, now: int | None) -> Instant:
-        return Instant(self._queries, self._hub.substream(key), now, self._rows[key])
-
-    def _evaluate(self, key: Any, now: int | None, changes: list[Change]) -> None:
-        instant = self._instant(key, now)
-        at = self._hub.shown(now)
-        values = self._values.setdefault(key, {})
-        for name, group in self._simple.items():
-            new = group.operand.value(instant)
-            old = values.get(name)
+    def _evaluate(self, key: Any, state: KeyState, now: int | None, changes: list[Change]) -> None:
+        instant = self._instant(key, state, now)
+        values, rules = state.values, self._by_number
+        if len(values) < self._slots:
+            values += [None] * (self._slots - len(values))
+        for group in self._simple.values():
+            new, old = group.operand.value(instant), values[group.slot]
             if new is old or new == old:
                 continue
             started, stopped = group.crossed(old, new)
-            values[name] = new
-            rules = self._by_number
-            changes += [Change(rules[n].name, key, False, at) for n in stopped]
-            changes += [Change(rules[n].name, key, True, at) for n in started]
-        firing = self._firing.get(key)
+            values[group.slot] = new
+            if started or stopped:
+                at = self._hub.shown(now)
+                changes += [Change(rules[n].name, key, False, at) for n in stopped]
+                changes += [Change(rules[n].name, key, True, at) for n in started]
         waiting = dict(self._unguarded)
         for group in self._guarded.values():
             for number in group.passed(group.operand.value(instant)):
-                waiting[number] = self._by_number[number]
-        for number in firing or ():
-            waiting[number] = self._by_number[number]
+                waiting[number] = rules[number]
+        for number in state.firing:
+            waiting[number] = rules[number]
         for rule in waiting.values():
-            self._settle(rule, key, instant, at, changes)
-        self._schedule(key, now)
-
-    def _evaluate_one(self, rule: Rule, key: Any, changes: list[Change]) -> None:
-        now = self._now
-        self._settle(rule, key, self._instant(key, now), self._hub.shown(now), changes)
+            self._settle(rule, key, state, instant, now, changes)
+        self._schedule(key, state, instant)
 
     def _settle(
-        self, rule: Rule, key: Any, instant: Instant, at: Any, changes: list[Change]
+        self,
+        rule: Rule,
+        key: Any,
+        state: KeyState,
+        instant: Instant,
+        now: int | None,
+        changes: list[Change],
     ) -> None:
         """Whether a rule that is not simple starts or stops for a key."""
-        firing = self._firing.get(key, ())
-        if rule.number not in firing:
+        if rule.number not in state.firing:
             if rule.when.evaluate(instant) is True:
-                self._firing.setdefault(key, set()).add(rule.number)
-                changes.append(Change(rule.name, key, True, at))
+                state.firing.add(rule.number)
+                changes.append(Change(rule.name, key, True, self._hub.shown(now)))
             return
         if rule.until is not None:
             stops = rule.until.evaluate(instant) is True
         else:
             stops = rule.when.evaluate(instant) is not True
         if stops:
-            self._firing[key].discard(rule.number)
-            changes.append(Change(rule.name, key, False, at))
+            state.firing.discard(rule.number)
+            changes.append(Change(rule.name, key, False, self._hub.shown(now)))
 
     # --- time -----------------------------------------------------------------------------------
 
-    def _schedule(self, key: Any, now: int | None = None) -> None:
+    def _pass_time(self, until: int, changes: list[Change]) -> None:
+        """Evaluate keys at the moments when a row leaves or enters one of their windows."""
+        while self._due and self._due[0][0] <= until:
+            moment, _, key = heappop(self._due)
+            state = self._states.get(key)
+            if state is not None and state.due == moment:
+                state.due = None
+                self._evaluate(key, state, moment, changes)
+
+    def _schedule(self, key: Any, state: KeyState, instant: Instant) -> None:
         """When the key's windows change next, if a rule could care."""
-        moment = self._now if now is None else now
-        stream = self._hub.substream(key)
-        if moment is None or stream is None or not self._cares(key):
-            self._dues.pop(key, None)
-            return
-        due = _next_change(stream.line, stream.plan.windows, moment)
-        if due is None:
-            self._dues.pop(key, None)
-        elif self._dues.get(key) != due:
-            self._dues[key] = due
+        due = instant.next_change() if self._cares(state, instant) else None
+        if due is not None and due != state.due:
             self._ties += 1
             heappush(self._due, (due, self._ties, key))
+        state.due = due
 
-    def _cares(self, key: Any) -> bool:
-        if self._restless or self._firing.get(key):
+    def _cares(self, state: KeyState, instant: Instant) -> bool:
+        if self._restless or state.firing:
             return True
-        values = self._values.get(key, {})
-        return any(group.passes_any(values.get(name)) for name, group in self._simple.items())
+        values = state.values
+        return any(
+            group.slot < len(values) and group.passes_any(values[group.slot])
+            for group in self._simple.values()
+        ) or any(group.passes_any(group.operand.value(instant)) for group in self._guarded.values())
+
+    def _calm(self, guard: Threshold | None) -> bool:
+        """Whether a rule that waits for this cannot start just because a row leaves a window."""
+        if guard is None:
+            return False
+        if guard.operand.feature is None:
+            return True
+        query = self._features.queries[guard.operand.feature]
+        window, aggregate = query.window, query.aggregate
+        if window.ending or not (isinstance(window, Rows) or window.includes_end):
+            return False
+        if type(aggregate) is Sum and guard.sign[0] == ">" and not self._states:
+            self._never_negative.add(aggregate.columns[0])
+            return True
+        falls = {Count: ">", Max: ">", Min: "<"}.get(type(aggregate))
+        return falls == guard.sign[0]
+
+    def _become_restless(self) -> None:
+        """From now on every key is looked at whenever its windows change."""
+        self._restless = True
+        self._never_negative.clear()
+        now = self._hub.now_ticks
+        for key, state in self._states.items():
+            self._schedule(key, state, self._instant(key, state, now))
 
     def _forget_key(self, key: Any) -> None:
-        for held in (self._values, self._firing, self._rows, self._dues):
-            held.pop(key, None)
+        self._states.pop(key, None)
 
     # --- for the curious ------------------------------------------------------------------------
 
     def firing(self) -> list[tuple[str, Any]]:
         """The pairs of rule and key that fire now."""
         out = []
-        for key in self._rows:
-            values = self._values.get(key, {})
-            numbers = [
-                n for name, group in self._simple.items() for n in group.passed(values.get(name))
-            ]
-            numbers += self._firing.get(key, ())
+        for key, state in self._states.items():
+            numbers = list(state.firing)
+            for group in self._simple.values():
+                if group.slot < len(state.values):
+                    numbers += group.passed(state.values[group.slot])
             out += [(self._by_number[number].name, key) for number in sorted(numbers)]
         return out
 
     def explain(self) -> str:
         """How rules are found, and what their features are kept in."""
+        queries = self._features.queries
         lines = [
-            f"{len(self._rules)} rules, {len(self._rows)} keys, {len(self._queries)} features",
+            f"{len(self._rules)} rules, {len(self._states)} keys, {len(queries)} features",
             f"  {sum(map(len, self._simple.values()))} rules are one threshold each, in "
             f"{len(self._simple)} orders: only those that a value crosses are looked at",
             f"  {sum(map(len, self._guarded.values()))} rules wait for a threshold, in "
             f"{len(self._guarded)} orders: looked at while it is passed",
             f"  {len(self._unguarded)} rules are looked at with every event",
+            "  time alone: every key is looked at when a row leaves its windows"
+            if self._restless
+            else "  time alone: only keys where a rule fires or its threshold is passed",
         ]
-        for query in self._queries:
-            lines.append(
-                f"  {query.aggregate!r} over {query.window.label}: {self._candidates.why(query)}"
-            )
+        for query in queries:
+            why = self._candidates.why(query)
+            lines.append(f"  {query.aggregate!r} over {query.window.label}: {why}")
         return "\n".join([*lines, self._hub.explain()])
 
 
-def _next_change(line: Line, windows: Iterable[Window], now: int) -> int | None:
-    """The next moment after ``now`` when a row leaves or enters a window."""
-    due: int | None = None
-    for window in windows:
-        left, right, _ = line.span_of_those_left(window, now)
-        moments = []
-        if isinstance(window, Time):
-            ending = line.length(window.ending)
-            if left < right:
-                age = line.length(window.length) + ending + window.includes_start
-                moments.append(line.time(left) + age)
-            if right < line.end:
-                moments.append(line.time(right) + ending + (not window.includes_end))
-        elif window.within is not None and left < right:
-            moments.append(line.time(left) + line.length(window.within))
-        for moment in moments:
-            due = moment if due is None else min(due, moment)
-    return due
+def _set(values: list[Any], slot: int, value: Any) -> None:
+    if len(values) <= slot:
+        values += [None] * (slot + 1 - len(values))
+    values[slot] = value
 
 
 def _as_rule(given: Any) -> tuple[str, str, str | None]:

@@ -16,9 +16,11 @@ Entry = tuple[float, int]
 class Thresholds:
     """The rules ``operand sign number`` for one operand and one sign, by number."""
 
-    def __init__(self, operand: Operand, sign: str) -> None:
+    def __init__(self, operand: Operand, sign: str, slot: int) -> None:
         self.operand = operand
         self.sign = sign
+        self.slot = slot
+        """Where a key keeps the operand's value of the last time."""
         self._entries: list[Entry] = []  # (number, the rule's number)
         self._numbers: list[float] = []
 

@@ -58,6 +58,7 @@ class Shared(ABC):
         self.lift = self.aggregate.lifter(self._family)
         self._merge = self.aggregate.merger()
         self._reach = Reach.of(longest)
+        self._reach_ticks: int | None = None
         self.line = Line(unit) if line is None else line
         self.begin(self.line.first)
 
@@ -75,7 +76,9 @@ class Shared(ABC):
         self.push(partial, ticks)
         self.line.append(ticks)
         if not self._reach.everything:
-            self.forget(self.line.trim(self._reach))
+            if self._reach_ticks is None:
+                self._reach_ticks = self._reach.ticks(self.line)
+            self.forget(self.line.trim(self._reach.rows, self._reach_ticks))
 
     def insert_many(self, values: Iterable[Any], at: Iterable[Any] | None = None) -> None:
         """Add rows in order, with their times."""
@@ -149,11 +152,15 @@ class Shared(ABC):
     def query(self, window: Any, now: Any = None) -> Any:
         """The aggregate of a window as of the newest row, or of a later moment ``now``."""
         found = as_suffix_or_historical(window)
-        return self.aggregate.answer(self.window_total(found, self.line.now(now)))
-
-    def window_total(self, window: Any, now: int | None) -> Partial:
-        """The partial of a window as of ``now``, in ticks."""
-        return self.run(*self.line.span(window, now))
+        if not self.line.end:
+            return self.aggregate.answer(EMPTY)
+        extent, moment = self.line.extent(found), self.line.now(now)
+        if self.line.misses(extent, moment):
+            raise Refused(
+                f"window {found.label!r} reaches back to rows that were let go: they are kept as "
+                "far back as longest= says"
+            )
+        return self.aggregate.answer(self.run(*self.line.span(extent, moment)))
 
     def run(self, left: int, end: int) -> Partial:
         """The partial of the rows from ``left`` to before ``end``, of none if there are none."""

@@ -11,12 +11,15 @@ from typing import Any, Self
 
 from windrow.aggregates import Aggregate, Partial, as_aggregate, canonical
 from windrow.errors import BadSpecification, BadValue, OutOfOrder
-from windrow.shared.line import Line, Window, as_suffix_or_historical
+from windrow.shared.line import Extent, Line, Window, as_suffix_or_historical
 from windrow.shared.parts import Assemble, split
 from windrow.shared.substream import Choice, PartKey, Plan, Substream, make_plan, part_key
 from windrow.slides import Rows
 from windrow.times import duration
 from windrow.windows.compare import equal
+
+Lifted = tuple[int | None, Substream | None, list[Partial], list[Partial]]
+"""A row's time, its key's stream, and its partials for the whole stream and for the key's."""
 
 
 class Each:
@@ -86,6 +89,7 @@ class Hub:
         self._plans: dict[Any, Plan] = {}
         self._advanced: int | None = None
         self.on_drop: Callable[[Any], None] | None = None
+        self._extents: dict[Window, Extent] = {}
         self._told: dict[tuple[int, Any], Any] = {}
         self._touched: set[Any] = set()
         self._told_at: int | None = None
@@ -168,7 +172,11 @@ class Hub:
     def insert(self, value: Any, key: Any = None, at: Any = None) -> None:
         """A row; a value, key or time that is refused changes nothing."""
         key = as_key(key)
-        ticks, stream, partials, own = self._lifted(value, key, at)
+        self.take(key, at, self.lifted(value, key, at))
+
+    def take(self, key: Any, at: Any, row: Lifted) -> None:
+        """A row that ``lifted`` checked, before anything else came."""
+        ticks, stream, partials, own = row
         if stream is not None:
             stream.line.admit(at)
             stream.push(own, ticks)
@@ -182,13 +190,8 @@ class Hub:
         if ticks is not None:
             self._drop_idle(ticks)
 
-    def check(self, value: Any, key: Any = None, at: Any = None) -> None:
-        """Raise what ``insert`` would raise, and insert nothing."""
-        self._lifted(value, key, at)
-
-    def _lifted(
-        self, value: Any, key: Any, at: Any
-    ) -> tuple[int | None, Substream | None, list[Partial], list[Partial]]:
+    def lifted(self, value: Any, key: Any, at: Any) -> Lifted:
+        """A row's partials; what ``insert`` would raise is raised, and nothing is changed."""
         ticks = self.clock.admit(at)
         if self._advanced is not None and (ticks is None or ticks < self._advanced):
             raise OutOfOrder(
@@ -315,15 +318,24 @@ class Hub:
         about = key if query.key is EACH else query.key
         stream = self._whole_stream() if about is None else self.substream(about)
         moment = self._moment(now)
-        return stream is None or all(
-            stream.complete(part, query.window, moment) for part in query.names
-        )
+        if stream is None or not stream.line.end:
+            return True
+        extent = self.extent(query.window)
+        return all(stream.complete(part, extent, moment) for part in query.names)
+
+    def extent(self, window: Window) -> Extent:
+        """A window as this hub's rows count."""
+        found = self._extents.get(window)
+        if found is None:
+            found = self._extents[window] = self.clock.extent(window)
+        return found
 
     def _answer(self, query: Query, key: Any, now: int | None) -> Any:
         stream = self._whole_stream() if key is None else self.substream(key)
-        if stream is None:
+        if stream is None or not stream.line.end:
             return query.aggregate.empty
-        partials: list[Partial] = [stream.total(p, query.window, now) for p in query.names]
+        left, right = stream.line.span(self.extent(query.window), now)
+        partials: list[Partial] = [stream.total(part, left, right) for part in query.names]
         return query.aggregate.answer(query.assemble(partials))
 
     def changes(self, now: Any = None) -> dict[Any, Any]:

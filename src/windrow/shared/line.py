@@ -1,10 +1,10 @@
 """Which rows a window holds: rows are numbered from 0 as they come, and may have times."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
 from windrow.slides import Bounds, Kept, Rows, Time, as_window
@@ -50,6 +50,25 @@ class Reach:
     def everything(self) -> bool:
         """Whether no row is ever let go."""
         return self.rows is None and not self.times
+
+    def ticks(self, line: "Line") -> int | None:
+        """The reach in time as a line counts it."""
+        if not self.times:
+            return None
+        if line.clock is None:
+            raise BadSpecification("longest= is about time: insert(value, at=...)")
+        return max(line.length(length) + line.length(ending) for length, ending in self.times)
+
+
+class Extent(NamedTuple):
+    """A window as a line counts it: rows, or ticks, with how to find its ends among the times."""
+
+    window: Window
+    rows: int | None
+    ending: int
+    length: int | None
+    after: Callable[[list[int], int, int], int]
+    until: Callable[[list[int], int, int], int]
 
 
 class Line:
@@ -131,22 +150,16 @@ class Line:
         """The times of the rows that are there; none where they have none."""
         return self._times[self.first - self._base :] if self.clock is not None else []
 
-    def trim(self, reach: Reach) -> int:
-        """Let go of the rows that no window can reach any more, and say which is the first left."""
-        if reach.everything:
-            return self.first
-        limit = self.end
-        if reach.rows is not None:
-            limit = min(limit, self.end - reach.rows)
-        if reach.times:
-            if self.clock is None:
-                raise BadSpecification("longest= is about time: insert(value, at=...)")
-            ticks = max(self.length(a) + self.length(b) for a, b in reach.times)
+    def trim(self, rows: int | None, ticks: int | None) -> int:
+        """Let go of what is further back than so many rows and so much time; the first row left."""
+        limit = self.end if rows is None else self.end - rows
+        if ticks is not None:
             oldest, times, base = self.newest - ticks, self._times, self._base
             while times[self._aged - base] < oldest:
                 self._aged += 1
             limit = min(limit, self._aged)
-        self.forget(limit)
+        if limit > self.first:
+            self.forget(limit)
         return self.first
 
     def restore(self, first: int, example: Any, times: Sequence[int], rows: int) -> None:
@@ -184,50 +197,57 @@ class Line:
             found = self._lengths[length] = self.clock.length(length, "the window")
         return found
 
-    def span(self, window: Window, now: int | None) -> tuple[int, int]:
-        """The rows of a window as of ``now``: from the first of them to before the second."""
-        left, right, missed = self.span_of_those_left(window, now)
-        if missed:
-            raise Refused(
-                f"window {window.label!r} reaches back to rows that were let go: they are kept as "
-                "far back as longest= says"
-            )
-        return left, right
-
-    def span_of_those_left(self, window: Window, now: int | None) -> tuple[int, int, bool]:
-        """The rows of a window that are still there, and whether others would have been in it."""
-        if not self.end:
-            return 0, 0, False
-        if isinstance(window, Rows):
-            right = max(self.end - window.ending, 0)
-            left = max(right - window.n, 0)
-            if window.within is not None:
-                self._need_times(window)
-                assert now is not None
-                left = max(left, self._after(now - self.length(window.within), False))
-            missed = left < self.first and left < right
-            left = max(left, self.first)
-            return left, max(left, right), missed
-        self._need_times(window)
-        assert now is not None
-        end = now - self.length(window.ending)
-        start = end - self.length(window.length)
-        left, right = self._after(start, window.includes_start), self._until(end, window)
-        gone = self._gone
-        missed = gone is not None and (gone > start or (gone == start and window.includes_start))
-        return left, max(left, right), missed
-
-    def _need_times(self, window: Window) -> None:
-        if self.clock is None and self.end:
+    def extent(self, window: Window) -> Extent:
+        """A window as this line counts."""
+        if window.needs_time and self.clock is None:
             raise BadSpecification(
                 f"window {window.label!r} is about time, and the rows came without: "
                 "insert(value, at=...)"
             )
+        if isinstance(window, Rows):
+            within = None if window.within is None else self.length(window.within)
+            return Extent(window, window.n, window.ending, within, bisect_right, bisect_right)
+        return Extent(
+            window,
+            None,
+            self.length(window.ending),
+            self.length(window.length),
+            bisect_left if window.includes_start else bisect_right,
+            bisect_right if window.includes_end else bisect_left,
+        )
 
-    def _after(self, start: int, included: bool) -> int:
-        find = bisect_left if included else bisect_right
-        return find(self._times, start, self.first - self._base) + self._base
+    def span(self, extent: Extent, now: int | None) -> tuple[int, int]:
+        """The rows of a window that are still there: the first, and the first behind them."""
+        first = self.first
+        if extent.rows is not None:
+            right = self.end - extent.ending
+            left = right - extent.rows
+            if extent.length is not None and now is not None:
+                place = bisect_right(self._times, now - extent.length, first - self._base)
+                left = max(left, place + self._base)
+            left = max(left, first)
+            return left, right if right > left else left
+        if now is None:
+            return first, first
+        base, times, end = self._base, self._times, now - extent.ending
+        left = extent.after(times, end - extent.length, first - base) + base  # type: ignore[operator]
+        right = extent.until(times, end, first - base) + base
+        return left, right if right > left else left
 
-    def _until(self, end: int, window: Time) -> int:
-        find = bisect_right if window.includes_end else bisect_left
-        return find(self._times, end, self.first - self._base) + self._base
+    def misses(self, extent: Extent, now: int | None) -> bool:
+        """Whether rows that were let go would have been in the window."""
+        if not self.first:
+            return False
+        if extent.rows is not None:
+            right = max(self.end - extent.ending, 0)
+            left = max(right - extent.rows, 0)
+            old = extent.length is not None and self._older(extent, now)
+            return left < min(self.first, right) and not old
+        return self._gone is not None and not self._older(extent, now)
+
+    def _older(self, extent: Extent, now: int | None) -> bool:
+        """Whether all that was let go is older than the window."""
+        if self._gone is None or now is None:
+            return True
+        start = now - (0 if extent.rows is not None else extent.ending) - (extent.length or 0)
+        return self._gone < start or (self._gone == start and extent.after is bisect_right)

@@ -8,16 +8,17 @@ from windrow.aggregates import Aggregate, Partial
 from windrow.shared.b_int import BInt
 from windrow.shared.base import Shared
 from windrow.shared.l_int import LInt, width_classes
-from windrow.shared.line import Line, Reach, Window
+from windrow.shared.line import Extent, Line, Reach, Window
 from windrow.shared.r_int import RInt
 from windrow.slides import Rows
 
-PartKey = tuple[str, tuple[str, ...]]
+PartKey = int
+_PARTS: dict[tuple[str, tuple[str, ...]], PartKey] = {}
 
 
 def part_key(part: Aggregate) -> PartKey:
-    """Equal for parts that have the same partials of the same rows."""
-    return part.identification, part.columns
+    """Equal for parts that have the same partials of the same rows; a number is quick to find."""
+    return _PARTS.setdefault((part.identification, part.columns), len(_PARTS))
 
 
 @dataclass
@@ -99,7 +100,7 @@ class Held:
 class Substream:
     """Rows of one stream, served to every query that is about it."""
 
-    __slots__ = ("held", "line", "plan", "version")
+    __slots__ = ("_ticks", "held", "line", "plan", "version")
 
     def __init__(self, unit: str | None) -> None:
         self.line = Line(unit)
@@ -110,6 +111,7 @@ class Substream:
     def follow(self, plan: Plan, version: int) -> None:
         """Keep what a plan says from now on; parts that are new begin with the next row."""
         self.plan, self.version = plan, version
+        self._ticks: int | None = None
         line, held = self.line, {}
         for key, choice in plan.choices.items():
             known = self.held.get(key)
@@ -131,22 +133,23 @@ class Substream:
         line = self.line
         line.append(ticks)
         before = line.first
-        limit = line.trim(self.plan.reach)
+        if self._ticks is None:
+            self._ticks = self.plan.reach.ticks(line)
+        limit = line.trim(self.plan.reach.rows, self._ticks)
         if limit > before:
             for held in self.held.values():
                 held.structure.forget(limit)
 
-    def total(self, key: PartKey, window: Window, now: int | None) -> Partial:
-        """The partial of a window as of a moment."""
+    def total(self, key: PartKey, left: int, right: int) -> Partial:
+        """The partial of the rows from ``left`` to before ``right`` that a part knows."""
         held = self.held[key]
-        left, right, _ = self.line.span_of_those_left(window, now)
         return held.structure.run(max(left, held.start), right)
 
-    def complete(self, key: PartKey, window: Window, now: int | None) -> bool:
+    def complete(self, key: PartKey, extent: Extent, now: int | None) -> bool:
         """Whether a part knows all rows that the window can hold now."""
-        left, right, missed = self.line.span_of_those_left(window, now)
+        left, right = self.line.span(extent, now)
         start = self.held[key].start
-        return not missed and (left >= start or left >= right)
+        return not self.line.misses(extent, now) and (left >= start or left >= right)
 
     def stored_partials(self) -> int:
         """Partials kept for this stream."""

@@ -1,0 +1,109 @@
+"""The values of one key at one moment, each looked up once; and when they change next."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from windrow.aggregates import Aggregate
+from windrow.shared import Hub, Query
+from windrow.shared.line import Extent, Window
+from windrow.shared.parts import Assemble
+from windrow.shared.substream import PartKey, Substream
+
+_UNKNOWN: Any = object()
+
+
+class Feature(NamedTuple):
+    """A windowed aggregate: where its window stands in the list, and what its answer is made of."""
+
+    window: int
+    parts: tuple[PartKey, ...]
+    aggregate: Aggregate
+    assemble: Assemble
+
+
+class Features:
+    """The windowed aggregates that rules are about, and their distinct windows."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.queries: list[Query] = []
+        self.features: list[Feature] = []
+        self.windows: list[Window] = []
+        self._extents: list[Extent] = []
+
+    def add(self, query: Query) -> None:
+        """One more, under the next number."""
+        if query.window not in self.windows:
+            self.windows.append(query.window)
+        place = self.windows.index(query.window)
+        self.queries.append(query)
+        self.features.append(Feature(place, query.names, query.aggregate, query.assemble))
+
+    def extents(self) -> list[Extent]:
+        """The windows as the rows count, which are there."""
+        known = self._extents
+        while len(known) < len(self.windows):
+            known.append(self.hub.extent(self.windows[len(known)]))
+        return known
+
+
+class Instant:
+    """A key at a moment."""
+
+    __slots__ = ("_features", "_now", "_row", "_spans", "_stream", "_values")
+
+    def __init__(
+        self, features: Features, stream: Substream | None, now: int | None, row: Mapping[str, Any]
+    ) -> None:
+        self._features, self._stream, self._now, self._row = features, stream, now, row
+        self._values: dict[int, Any] = {}
+        self._spans: list[tuple[int, int]] = []
+        if stream is not None:
+            span = stream.line.span
+            self._spans = [span(extent, now) for extent in features.extents()]
+
+    def feature(self, number: int) -> Any:
+        """A windowed aggregate's value now."""
+        value = self._values.get(number, _UNKNOWN)
+        if value is not _UNKNOWN:
+            return value
+        window, parts, aggregate, assemble = self._features.features[number]
+        stream = self._stream
+        if stream is None:
+            value = aggregate.empty
+        else:
+            left, right = self._spans[window]
+            if len(parts) == 1:
+                value = aggregate.answer(stream.total(parts[0], left, right))
+            else:
+                partials = [stream.total(part, left, right) for part in parts]
+                value = aggregate.answer(assemble(partials))
+        self._values[number] = value
+        return value
+
+    def column(self, name: str) -> Any:
+        """A value of the key's last row; missing where it has no such column."""
+        return self._row.get(name)
+
+    def next_change(self) -> int | None:
+        """The next moment when a row leaves or enters one of the windows."""
+        if self._stream is None or self._now is None:
+            return None
+        line = self._stream.line
+        due: int | None = None
+        for extent, (left, right) in zip(self._features.extents(), self._spans, strict=True):
+            if extent.length is None:
+                continue
+            timed = extent.rows is None
+            if left < right:
+                window = extent.window
+                both = timed and window.includes_start  # type: ignore[union-attr]
+                moment = line.time(left) + extent.length + (extent.ending if timed else 0) + both
+                if due is None or moment < due:
+                    due = moment
+            if timed and right < line.end:
+                inside = extent.window.includes_end  # type: ignore[union-attr]
+                moment = line.time(right) + extent.ending + (not inside)
+                if due is None or moment < due:
+                    due = moment
+        return due
