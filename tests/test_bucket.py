@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from windrow.columns.stream_plan import STATE_VERSION, Head, StreamPlan, Turn
 from windrow.columns.stretch import Reach
 from windrow.errors import BadBytes, Refused
 from windrow.slides import Rows
+from windrow.stores.chunks import ChunkStore
 
 END = 10**9
 """After every row."""
@@ -261,6 +263,53 @@ def test_every_aggregate_over_every_window(seed: int) -> None:
     run(stream, table.take(pa.array(order)), 30, [45, 3, 0, 70])
     stream.end()
     assert_same(stream.found(), spec(table), spec)
+
+
+@pytest.mark.parametrize("kind", ["memory", "rocks"])
+def test_a_stream_in_a_store_goes_on_after_a_crash(kind: str, tmp_path: Path) -> None:
+    """A bucket's chunks in any store: a turn that was not saved never happened."""
+    spec = wr.Rolling(
+        key="k",
+        time="t",
+        windows=[wr.time(40), wr.time(90, ending=5), wr.rows(5, within=60)],
+        aggregates=[wr.Max("x"), wr.Sum("x"), wr.Count()],
+    )
+    generator = np.random.default_rng(4)
+    table = pa.table(
+        {
+            "k": generator.integers(0, 5, 400),
+            "t": np.cumsum(generator.integers(1, 5, 400)),
+            "x": generator.normal(size=400),
+        }
+    )
+    plan = plan_of(spec, table.schema)
+    memory = wr.stores.Memory()
+    answered: list[pa.Table] = []
+    for number in range(20):
+        store = memory if kind == "memory" else wr.stores.Rocks(tmp_path / "state")
+        rows = table.slice(20 * number, 20)
+        frontier = int(rows["t"][0].as_py())
+        lost = Bucket(plan, ChunkStore(store, b"stream/0/"))  # dies before it saves
+        lost.advance([rows], frontier)
+        bucket = Bucket(plan, ChunkStore(store, b"stream/0/"))
+        turn = bucket.advance([rows], frontier)
+        bucket.close()
+        if turn.answered is not None:
+            answered.append(turn.answered)
+        if number == 10:
+            chunks = list(store.keys(b"stream/0/c"))
+            assert chunks
+            assert {len(key) for key in chunks} == {len(b"stream/0/c") + 8}
+        store.close()
+    store = memory if kind == "memory" else wr.stores.Rocks(tmp_path / "state")
+    bucket = Bucket(plan, ChunkStore(store, b"stream/0/"))
+    turn = bucket.advance([], END)
+    bucket.close()
+    assert turn.answered is not None
+    order = [("k", "ascending"), ("t", "ascending"), ("x", "ascending")]
+    found = pa.concat_tables([*answered, turn.answered]).sort_by(order)
+    assert found.equals(spec(table).sort_by(order).select(found.column_names))
+    store.close()
 
 
 def test_timestamps_and_several_tables_at_once() -> None:

@@ -1,7 +1,7 @@
 """A window in a store: opened where it was left, written all or nothing, deleted without a trace.
 
-    windrow/name/h            the head: what the window is, which rows it holds, what waits outside
-    windrow/name/c level n    chunks of its levels (``windows.stored_levels``)
+    windrow/name/h        the head: what the window is, which rows it holds, what waits outside
+    windrow/name/c n      chunks of its levels (``windows.stored_levels``, ``stores.chunks``)
 
 A flush writes the chunks that became full, the rows of the one that is not, and the head, in one
 write of the store: whoever opens the window sees all of a flush or nothing of it.
@@ -17,6 +17,7 @@ from windrow.aggregates import Partial, codec
 from windrow.aggregates.schema import frame, unframe
 from windrow.errors import BadBytes, BadSpecification
 from windrow.stores import Store
+from windrow.stores.chunks import head_key
 from windrow.windows import Amta
 from windrow.windows.levels import BITS
 from windrow.windows.stored_levels import StoredLevels
@@ -59,7 +60,7 @@ class Durable:
             self.prefix = f"windrow/{quote(name, safe='')}/".encode()
         except UnicodeEncodeError as error:
             raise BadSpecification(f"name={name!r} is not valid Unicode") from error
-        self._head_key = self.prefix + b"h"
+        self._head_key = head_key(self.prefix)
         self.levels = StoredLevels(store, self.prefix, window.aggregate)
         self._head: bytes | None = None
         self._tried: bytes | None = None  # a head of which it is not known whether it was written

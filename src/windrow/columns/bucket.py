@@ -1,7 +1,8 @@
 """One bucket of a stream: all rows of some keys, their windows, and the state between two turns.
 
 A turn takes rows in any order and a frontier: the time before which no more rows are expected. Rows
-before it are answered, in order of time; the others wait. What is kept lies in a store, as cells:
+before it are answered, in order of time; the others wait. What is kept lies in a store, as cells
+(``windrow.stores.chunks``: in Spark's state, or in any other):
 
     waiting    rows at or after the frontier, whole
     log        rows before the frontier, only the columns that windows look at, in segments of time
@@ -21,13 +22,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.cells import Cell, Cells, MemorySpace, Shelf, Space
+from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
 from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
+from windrow.stores.chunks import Space
 
 _MOST_SPLIT = 4
 _MOST_WAITING = 64
@@ -44,25 +46,6 @@ class Store(Protocol):
 
     def save(self, head: bytes) -> None:
         """Write the head."""
-
-
-class MemoryStore:
-    """A bucket's state in this process."""
-
-    log: Space
-    waiting: Space
-
-    def __init__(self) -> None:
-        self.log, self.waiting = MemorySpace(), MemorySpace()
-        self.head: bytes | None = None
-
-    def load(self) -> bytes | None:
-        """The head, where there is one."""
-        return self.head
-
-    def save(self, head: bytes) -> None:
-        """Write the head."""
-        self.head = head
 
 
 class Bucket:

@@ -1,4 +1,4 @@
-"""Cells: tables in a store of bytes, read once and written once for each turn.
+"""Cells: tables in chunks of a store, read once and written once for each turn.
 
     cell = frame( arrow stream: columns, and a few numbers as metadata )
 
@@ -8,7 +8,6 @@ as hold that: a store's bytes cost more than these sums.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,51 +15,13 @@ import pyarrow as pa
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.prepare import array_of, numbers_of, plain_column, valid_of
 from windrow.errors import BadBytes
+from windrow.stores.chunks import Space, chunk_number
 
 _KIND = b"C"
 _OWNER = b"windrow\0"
 _LOW = b"windrow.low"
 _SCHEMA = b"windrow.schema"
 _WIDTHS = (np.uint8, np.uint16, np.uint32)
-
-
-class Space(Protocol):
-    """Bytes under numbers, as a store keeps them."""
-
-    def get(self, number: int) -> bytes | None:
-        """The bytes under a number."""
-
-    def put(self, number: int, data: bytes) -> None:
-        """Write bytes under a number."""
-
-    def remove(self, number: int) -> None:
-        """Forget a number."""
-
-    def clear(self) -> None:
-        """Forget everything."""
-
-
-class MemorySpace:
-    """Bytes in a dict."""
-
-    def __init__(self) -> None:
-        self.cells: dict[int, bytes] = {}
-
-    def get(self, number: int) -> bytes | None:
-        """The bytes under a number."""
-        return self.cells.get(number)
-
-    def put(self, number: int, data: bytes) -> None:
-        """Write bytes under a number."""
-        self.cells[number] = data
-
-    def remove(self, number: int) -> None:
-        """Forget a number."""
-        del self.cells[number]
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.cells.clear()
 
 
 @dataclass
@@ -230,7 +191,8 @@ class Shelf:
 
     def number(self, number: int) -> int:
         """Its number among all cells."""
-        return (self.shelf << 1 | (number < 0)) << 48 | (number if number >= 0 else ~number)
+        shelf = self.shelf << 1 | (number < 0)
+        return chunk_number(shelf, number if number >= 0 else ~number)
 
     def __getitem__(self, number: int) -> Cell:
         return self.cells[self.number(number)]

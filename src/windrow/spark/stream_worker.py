@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from windrow.spark.envelopes import opened, sealed, settled
 
 if TYPE_CHECKING:
-    from windrow.columns.cells import Space
+    from windrow.stores.chunks import Space
 
 METRICS = (
     "rows",

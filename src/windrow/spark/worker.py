@@ -9,7 +9,7 @@ import pyarrow as pa
 from windrow import columns
 from windrow.aggregates import Count, Max, Mean, StdDev, Sum, exact
 from windrow.columns.as_of import AsOf
-from windrow.columns.bucket import Bucket, MemoryStore
+from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.middles import Middle
 from windrow.columns.ordered import ORDER
@@ -19,6 +19,8 @@ from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, fold_runs, stretch_answers
 from windrow.rolling import Rolling
 from windrow.slides import rows, time
+from windrow.stores import Memory
+from windrow.stores.chunks import ChunkStore
 
 _GATHERED = 1 << 20
 _GIVEN_OUT = 1 << 16
@@ -177,7 +179,7 @@ def _warm_up_streams() -> None:
         key="k", time="t", windows=[time(5), rows(2, within=5)], aggregates=aggregates, threads=1
     )
     reaches = {label: Reach(label, "time", -4, 1) for label in spec.windows}
-    store = MemoryStore()
+    store = ChunkStore(Memory())
     for turn in range(3):
         times = [3 * turn, 3 * turn + 1, 3 * turn + 2]
         table = pa.table({"k": [0, 0, 1], "t": times, "x": [1.0, None, 4.0], "i": [1, 2, None]})

@@ -1,6 +1,6 @@
 """Levels whose chunks live in a store; only the ends of every level are in this process.
 
-    key = prefix "c" level(1) chunk(8)      value = framed bytes of the partials' schema
+    prefix "c" number(8)      framed bytes of the partials' schema; see ``windrow.stores.chunks``
 
 Of each level, the chunk at its young end is filled here, and one or two at its old end were read to
 be looked at: O(log n) chunks. Chunks that are full wait, as bytes, for the next write. What lies
@@ -13,6 +13,7 @@ from windrow.aggregates import EMPTY, Partial
 from windrow.aggregates.base import Aggregate
 from windrow.errors import BadBytes
 from windrow.stores import Store
+from windrow.stores.chunks import chunk_key, chunk_number
 from windrow.windows.levels import BITS, MASK, Chunk, Levels
 
 _DELETED_AT_ONCE = 64
@@ -48,7 +49,7 @@ class StoredLevels(Levels):
 
     def key(self, level: int, name: int) -> bytes:
         """Where a chunk lies."""
-        return self._prefix + b"c" + bytes([level]) + name.to_bytes(8, "big")
+        return chunk_key(self._prefix, chunk_number(level, name))
 
     def _owner(self, level: int, name: int) -> str:
         return f"{self.aggregate.identification} {self.incarnation} {level}/{name}"
