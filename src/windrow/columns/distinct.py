@@ -1,0 +1,174 @@
+"""Distinct values of moving ranges: how often each is in the window, counted up and down."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import Distinct
+from windrow.columns.bits import lowest
+from windrow.columns.prepare import array_of
+from windrow.columns.quantiles import groups_of, ordered_bounds, put_back
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.sorted_blocks import Sorted, blocks_of
+from windrow.errors import BadValue
+
+_ONE = np.uint64(1)
+_NOTHING = np.uint64(0)
+_LONGEST = (1 << 31) - 1
+
+
+@njit(cache=True, nogil=True)
+def _codes(rank, first, out):  # type: ignore[no-untyped-def]
+    """Equal for rows of equal values; -1 where there is none."""
+    for i in range(len(rank)):
+        out[i] = first[rank[i]] if rank[i] >= 0 else -1
+
+
+@njit(cache=True, nogil=True)
+def _more(times, words, upper, code):  # type: ignore[no-untyped-def]
+    times[code] += 1
+    if times[code] > 1:
+        return 0
+    words[code >> 6] |= _ONE << np.uint64(code & 63)
+    upper[code >> 12] |= _ONE << np.uint64(code >> 6 & 63)
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _less(times, words, upper, code):  # type: ignore[no-untyped-def]
+    times[code] -= 1
+    if times[code] > 0:
+        return 0
+    words[code >> 6] ^= _ONE << np.uint64(code & 63)
+    if words[code >> 6] == _NOTHING:
+        upper[code >> 12] ^= _ONE << np.uint64(code >> 6 & 63)
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _slide(codes, size, lo, hi, starts, counts, found):  # type: ignore[no-untyped-def]
+    """How many distinct codes each range has; and from ``starts`` on which, where these are given.
+
+    A code is the first place in order of its value, so that codes in order are values in order.
+    """
+    times = np.zeros(size + 1, np.int32)
+    words = np.zeros((size >> 6) + 1, np.uint64)
+    upper = np.zeros((size >> 12) + 1, np.uint64)
+    low = high = distinct = 0
+    for i in range(len(lo)):
+        start, end = lo[i], hi[i]
+        if start >= end:
+            counts[i] = 0
+            continue
+        if start >= high or end <= low:
+            for row in range(low, high):
+                if codes[row] >= 0:
+                    _less(times, words, upper, codes[row])
+            distinct = 0
+            low = high = start
+        while low > start:
+            low -= 1
+            if codes[low] >= 0:
+                distinct += _more(times, words, upper, codes[low])
+        while high < end:
+            if codes[high] >= 0:
+                distinct += _more(times, words, upper, codes[high])
+            high += 1
+        while low < start:
+            if codes[low] >= 0:
+                distinct -= _less(times, words, upper, codes[low])
+            low += 1
+        while high > end:
+            high -= 1
+            if codes[high] >= 0:
+                distinct -= _less(times, words, upper, codes[high])
+        counts[i] = distinct
+        if len(starts):
+            place = starts[i]
+            for j in range(len(upper)):
+                above = upper[j]
+                while above != _NOTHING:
+                    word = (j << 6) + np.int64(lowest(above))
+                    above &= above - _ONE
+                    bits = words[word]
+                    while bits != _NOTHING:
+                        found[place] = (word << 6) + np.int64(lowest(bits))
+                        bits &= bits - _ONE
+                        place += 1
+
+
+def _coded(block: Sorted) -> Any:
+    first, _ = groups_of(block.keys)
+    codes = np.empty(len(block.rank), np.int64)
+    _codes(block.rank, first, codes)
+    return codes
+
+
+_NO_STARTS = np.empty(0, np.int64)
+
+
+def distinct_answers(task: Any) -> pa.Array:
+    """The number of distinct values of every range, or their lists."""
+    aggregate: Distinct = task.aggregate
+    ranges: Ranges = task.ranges
+    if aggregate.values:
+        return _lists(task)
+    out = np.zeros(len(ranges), np.int64)
+
+    def work(block: Sorted) -> None:
+        lo, hi, order = ordered_bounds(block, ranges)
+        counts = np.empty(len(lo), np.int64)
+        _slide(_coded(block), block.size, lo, hi, _NO_STARTS, counts, _NO_STARTS)
+        put_back(out, block, counts, order)
+
+    blocks_of(task).each(work)
+    return array_of(out, task.missing() if task.asked else None)
+
+
+def _lists(task: Any) -> pa.Array:
+    column, ranges = task.column, task.ranges
+    missing = task.missing()
+    lengths = np.zeros(len(ranges), np.int64)
+
+    def bounds(block: Sorted) -> tuple[Array, Array, Array | None]:
+        lo, hi, order = ordered_bounds(block, ranges)
+        if missing is not None:  # these have no list
+            gone = missing[block.span.first : block.span.last]
+            hi = np.where(gone if order is None else gone[order], lo, hi)
+        return lo, hi, order
+
+    def count(block: Sorted) -> None:
+        lo, hi, order = bounds(block)
+        counts = np.empty(len(lo), np.int64)
+        _slide(_coded(block), block.size, lo, hi, _NO_STARTS, counts, _NO_STARTS)
+        put_back(lengths, block, counts, order)
+
+    def collect(block: Sorted) -> Array:
+        lo, hi, order = bounds(block)
+        here = lengths[block.span.first : block.span.last]
+        starts = np.cumsum(here) - here
+        found = np.empty(int(here.sum()), np.int64)
+        starts = starts if order is None else starts[order]
+        _slide(_coded(block), block.size, lo, hi, starts, np.empty(len(lo), np.int64), found)
+        return block.values()[found]
+
+    blocks = blocks_of(task, keep=True)
+    blocks.each(count)
+    total = int(lengths.sum())
+    if total > _LONGEST:
+        raise BadValue(
+            f"{task.aggregate!r}: the lists of all {len(lengths):,} rows have {total:,} values "
+            "together, more than a column can hold. Take the count (without values=True), a "
+            "shorter window, or a part of the table"
+        )
+    kind = np.float64 if column.is_float else np.int64
+    values = np.concatenate([np.empty(0, kind), *blocks.each(collect)])
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets)]
+    if missing is not None:
+        buffers[0] = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    inside = column.arrow(values, None)
+    return pa.Array.from_buffers(pa.list_(column.type), len(lengths), buffers, children=[inside])
