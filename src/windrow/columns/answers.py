@@ -35,8 +35,9 @@ from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.prepare import Column, Prepared, array_of, has_nan
-from windrow.columns.quantiles import quantile_answers, rank_answers
+from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
+from windrow.columns.ranks import rank_answers
 from windrow.columns.sums import float_sums
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 

@@ -9,9 +9,9 @@ from numba import njit
 from windrow.aggregates import Distinct
 from windrow.columns.bits import lowest
 from windrow.columns.prepare import array_of
-from windrow.columns.quantiles import groups_of, ordered_bounds, put_back
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of
+from windrow.columns.ranks import groups_of
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds, put_back
 from windrow.errors import BadValue
 
 _ONE = np.uint64(1)

@@ -1,8 +1,8 @@
 """Rows in blocks, each sorted once: a row's place in that order stands for its value.
 
 The answers are cut into blocks, a few times as many as a window has rows, and the rows that the
-windows of a block look at are sorted (radix, three passes of eleven bits in the usual case). Every
-row then is one number, no two the same, and a window a set of small numbers: see ``bits``.
+windows of a block look at are sorted (``radix``). Every row then is one number, no two the same,
+and a window a set of small numbers: see ``bits``.
 
 A sort may serve several aggregates, and several windows: those whose ranges it covers, unless they
 are much shorter than those it was made for (members would lie too far apart).
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.prepare import Column
+from windrow.columns.radix import restored, sort
 from windrow.columns.ranges import Array, Ranges
 
 LEAST = 1 << 12
@@ -24,9 +24,6 @@ MOST = 1 << 20
 TIMES = 16
 """A block has this many times the rows of a window, between ``LEAST`` and ``MOST``."""
 MOST_SHORTER = 32
-_DIGIT = 11
-_SIGN = np.uint64(1 << 63)
-_ALL = np.uint64((1 << 64) - 1)
 
 
 @dataclass(frozen=True)
@@ -56,139 +53,8 @@ class Sorted:
     def values(self) -> Array:
         """The values in order, as the column has them."""
         out = np.empty(self.size, np.int64)
-        _restored(self.keys, self.is_float, out)
+        restored(self.keys, self.is_float, out)
         return out.view(np.float64) if self.is_float else out
-
-
-@njit(cache=True, nogil=True)
-def _restored(keys, is_float, out):  # type: ignore[no-untyped-def]
-    for i in range(len(keys)):
-        key = keys[i]
-        if is_float and key < _SIGN:
-            out[i] = np.int64(key ^ _ALL)
-        else:
-            out[i] = np.int64(key ^ _SIGN)
-
-
-@njit(cache=True, nogil=True)
-def _keyed(bits, valid, is_float, keys, rows):  # type: ignore[no-untyped-def]
-    """Unsigned keys in the order of the values, of the rows that have one; NaN is the largest."""
-    infinite = np.int64(0x7FF0000000000000)
-    count = 0
-    for i in range(len(bits)):
-        if len(valid) and not valid[i]:
-            continue
-        b = bits[i]
-        if is_float:
-            if b & np.int64(0x7FFFFFFFFFFFFFFF) > infinite:
-                key = np.uint64(0x7FF8000000000000) ^ _SIGN
-            elif b == np.int64(-0x8000000000000000):  # -0.0
-                key = _SIGN
-            elif b < 0:
-                key = np.uint64(b) ^ _ALL
-            else:
-                key = np.uint64(b) ^ _SIGN
-        else:
-            key = np.uint64(b) ^ _SIGN
-        keys[count] = key
-        rows[count] = i
-        count += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
-def _pass(keys, rows, low, shift, counts, out_keys, out_rows):  # type: ignore[no-untyped-def]
-    """One stable pass by eleven bits; False where all rows have the same."""
-    mask = np.uint64((1 << _DIGIT) - 1)
-    move = np.uint64(shift)
-    counts[:] = 0
-    for i in range(len(keys)):
-        counts[((keys[i] - low) >> move) & mask] += 1
-    if len(keys) and counts[((keys[0] - low) >> move) & mask] == len(keys):
-        return False
-    total = 0
-    for digit in range(1 << _DIGIT):
-        here = counts[digit]
-        counts[digit] = total
-        total += here
-    for i in range(len(keys)):
-        key = keys[i]
-        digit = ((key - low) >> move) & mask
-        place = np.uint64(counts[digit])
-        counts[digit] += 1
-        out_keys[place] = key
-        out_rows[place] = rows[i]
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _disorder(keys, low, shift):  # type: ignore[no-untyped-def]
-    """A bound on how far values must move that are in order only down to a bit."""
-    move = np.uint64(shift)
-    start, total = 0, 0
-    largest = np.uint64(0)
-    for i in range(len(keys)):
-        if i == 0 or (keys[i] - low) >> move != (keys[i - 1] - low) >> move:
-            start, largest = i, keys[i]
-        elif keys[i] < largest:
-            total += i - start
-        else:
-            largest = keys[i]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _inserted(keys, rows):  # type: ignore[no-untyped-def]
-    """Insertion sort, of what is nearly in order."""
-    for i in range(1, len(keys)):
-        key, row, j = keys[i], rows[i], i
-        while j > 0 and keys[j - 1] > key:
-            keys[j] = keys[j - 1]
-            rows[j] = rows[j - 1]
-            j -= 1
-        if j < i:
-            keys[j] = key
-            rows[j] = row
-
-
-@njit(cache=True, nogil=True)
-def _sort(bits, valid, is_float, rank):  # type: ignore[no-untyped-def]
-    """Each row's place in order into ``rank``; the ordered keys."""
-    size = len(bits)
-    keys, rows = np.empty(size, np.uint64), np.empty(size, np.int32)
-    other_keys, other_rows = np.empty(size, np.uint64), np.empty(size, np.int32)
-    count = _keyed(bits, valid, is_float, keys, rows)
-    keys, rows = keys[:count], rows[:count]
-    other_keys, other_rows = other_keys[:count], other_rows[:count]
-    low, high = _ALL, np.uint64(0)
-    for i in range(count):
-        low = min(low, keys[i])
-        high = max(high, keys[i])
-    width = 0
-    if count:
-        spread = high - low
-        while width < 64 and spread >> np.uint64(width) != 0:
-            width += 1
-    counts = np.empty(1 << _DIGIT, np.int64)
-    start = max(0, width - 3 * _DIGIT)  # more bits than that seldom decide
-    for attempt in range(2):
-        shift = start
-        while shift < width:
-            if _pass(keys, rows, low, shift, counts, other_keys, other_rows):
-                keys, other_keys = other_keys, keys
-                rows, other_rows = other_rows, rows
-            shift += _DIGIT
-        if start == 0 or attempt == 1:
-            break
-        if _disorder(keys, low, start) <= 8 * count:
-            _inserted(keys, rows)
-            break
-        start = 0  # they do here
-    for i in range(size):
-        rank[i] = -1
-    for i in range(count):
-        rank[rows[i]] = i
-    return keys
 
 
 _NO_MASK = np.empty(0, np.bool_)
@@ -202,7 +68,7 @@ def sort_rows(column: Column, span: Span) -> Sorted:
     if column.valid is not None:
         valid = np.array(column.valid[span.low : span.high])
     rank = np.empty(len(bits), np.int32)
-    keys = _sort(bits, valid, column.is_float, rank)
+    keys = sort(bits, valid, column.is_float, rank)
     return Sorted(span, rank, keys, column.is_float)
 
 
@@ -215,6 +81,32 @@ def relative_bounds(ranges: Ranges, span: Span) -> tuple[Array, Array]:
     assert ranges.hi is not None
     lo, hi = ranges.lo[span.first : span.last], ranges.hi[span.first : span.last]
     return np.subtract(lo, span.low, dtype=np.int64), np.subtract(hi, span.low, dtype=np.int64)
+
+
+def in_an_order(lo: Array, hi: Array, ranges: Ranges, rows: int) -> Array | None:
+    """Ranges that move back, in an order in which their ends move little; None: as they come."""
+    if ranges.monotone:
+        return None
+    group = max(1, int(rows / max(1.0, len(lo) ** 0.5)))
+    groups = lo // group
+    ends = np.where(groups & 1, -hi, hi)  # up and down by turns
+    return np.lexsort((ends, groups))
+
+
+def ordered_bounds(block: Sorted, ranges: Ranges) -> tuple[Array, Array, Array | None]:
+    """A block's ranges from its first row, in the order to answer them, and that order."""
+    lo, hi = relative_bounds(ranges, block.span)
+    order = in_an_order(lo, hi, ranges, len(block.rank))
+    return (lo, hi, None) if order is None else (lo[order], hi[order], order)
+
+
+def put_back(out: Array, block: Sorted, found: Array, order: Array | None) -> None:
+    """Answers of a block to their places."""
+    here = out[block.span.first : block.span.last]
+    if order is None:
+        here[:] = found
+    else:
+        here[order] = found
 
 
 def _width_at(ranges: Ranges, answer: int) -> int:
