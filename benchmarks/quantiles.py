@@ -156,10 +156,12 @@ def distinct(report: Report, rows: int, check: bool) -> None:
         part = table.slice(0, few).append_column("i", pa.array(np.arange(few)))
         frame = f"ROWS BETWEEN {width - 1} PRECEDING AND CURRENT ROW"
         query = f"SELECT count(DISTINCT x) OVER (ORDER BY i {frame}) AS n FROM part"
-        theirs = best(lambda: duckdb.sql(query).fetchnumpy(), few, repeat=3)
+        connection = duckdb.connect()
+        connection.register("part", part)
+        theirs = best(lambda: connection.execute(query).fetchnumpy(), few, repeat=3)
         show(report, f"DuckDB, {name}, {few:,} rows", theirs)
         found = ours(part, wr.rows(width), [wr.Distinct("x")])()[f"x_distinct_{width}rows"]
-        assert np.array_equal(found.to_numpy(), duckdb.sql(query).fetchnumpy()["n"])
+        assert np.array_equal(found.to_numpy(), connection.execute(query).fetchnumpy()["n"])
         ratio = theirs / mine
         needed = f"≥ {DISTINCT_BAR:.0f}×" if check else ""
         report.line(

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import windrow as wr
 from tests.spark_session import assert_same, check, frame, random_table, spark  # noqa: F401
-from tests.stream_session import Pipe, random_stream, split
+from tests.stream_session import SLOW, Pipe, random_stream, split
 from windrow.errors import BadValue, Refused
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -29,8 +30,12 @@ KEYED: dict[str, Any] = {"key": "k", "time": "t", "tie": "id"}
 
 @pytest.mark.parametrize(
     ("key", "options"),
-    [("k", {"partitions": 3}), (None, {"partitions": 5}), ("k", {"hot_rows": 60, "partitions": 4})],
-    ids=["keyed", "no key", "hot keys"],
+    [
+        ("k", {"partitions": 3}),
+        (None, {"partitions": 5}),
+        *([("k", {"hot_rows": 60, "partitions": 4})] * SLOW),
+    ],
+    ids=str,
 )
 def test_tables(spark: Any, key: Any, options: Any) -> None:  # noqa: F811
     table = random_table(220, keys=3, seed=4)
@@ -47,7 +52,7 @@ def test_tables(spark: Any, key: Any, options: Any) -> None:  # noqa: F811
 
 def test_refused_before_any_job(spark: Any) -> None:  # noqa: F811
     table = frame(spark, random_table(20))
-    spec = wr.Rolling(**KEYED, windows=["1h"], aggregates=[wr.Median("s")])
+    spec = wr.Rolling(**KEYED, windows=[wr.time(5)], aggregates=[wr.Median("s")])
     with pytest.raises(BadValue, match="interpolates between numbers"):
         spec(table)
     without = KEYED | {"tie": None}
@@ -58,7 +63,7 @@ def test_refused_before_any_job(spark: Any) -> None:  # noqa: F811
 
 
 def test_streams(spark: Any, tmp_path: Path) -> None:  # noqa: F811
-    parts = split(random_stream(260, 4, 2, 20), 4, 2)
+    parts = split(random_stream(200, 4, 2, 20), 3, 2)
     spec = wr.Rolling(
         **KEYED,
         lateness="20s",
@@ -70,8 +75,6 @@ def test_streams(spark: Any, tmp_path: Path) -> None:  # noqa: F811
         aggregates=AGGREGATES,
         min_rows=1,
     )
-    import pyarrow as pa
-
     pipe = Pipe(spark, tmp_path, "end").feed(*parts, end=True)
     pipe.run(spec, buckets=2)
     assert_same(pipe.found(), spec(pa.concat_tables(parts)), spec)

@@ -28,7 +28,7 @@ class Distinct(Aggregate):
     kind = "holistic"
     commutative = True
     reproducible = True
-    empty = 0
+    empty: Any = 0
     inputs = ("orderable",)
     schema = Schema.single("value", "values")
     family = staticmethod(order_family)

@@ -46,28 +46,28 @@ def _slide(rank, size, lo, hi, place, fraction, low_place, high_place, between):
             r = rank[low]
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), 1)
-                before += (np.uint64(r) >> np.uint64(6)) < word
+                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members += 1
         while high < end:
             r = rank[high]
             high += 1
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), 1)
-                before += (np.uint64(r) >> np.uint64(6)) < word
+                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members += 1
         while low < start:
             r = rank[low]
             low += 1
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), -1)
-                before -= (np.uint64(r) >> np.uint64(6)) < word
+                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members -= 1
         while high > end:
             high -= 1
             r = rank[high]
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), -1)
-                before -= (np.uint64(r) >> np.uint64(6)) < word
+                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members -= 1
         if members == 0:
             low_place[i] = -1
