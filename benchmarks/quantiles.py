@@ -57,21 +57,18 @@ def quantiles(report: Report, x: Any, width: int, check: bool) -> None:
     rows = len(x)
     table = pa.table({"x": x})
     series, column = pd.Series(x), pl.Series("x", x)
-    # pandas and Polars take about as long for every row: fewer rows do where a row takes long
-    few = rows if width == SHORT else min(rows, 3 * width)
-    short, start = series[:few], column[:few]
     for name, aggregate, pandas, polars in (
         (
             "median",
             wr.Median("x"),
-            lambda: short.rolling(width, 1).median(),
-            lambda: start.rolling_median(width, min_samples=1),
+            lambda: series.rolling(width, 1).median(),
+            lambda: column.rolling_median(width, min_samples=1),
         ),
         (
             "p95",
             wr.Quantile("x", 0.95),
-            lambda: short.rolling(width, 1).quantile(0.95),
-            lambda: start.rolling_quantile(0.95, "linear", width, min_samples=1),
+            lambda: series.rolling(width, 1).quantile(0.95),
+            lambda: column.rolling_quantile(0.95, "linear", width, min_samples=1),
         ),
     ):
         report.heading(f"Rolling {name}, W = {width:,}, {rows:,} rows of float64")
@@ -79,10 +76,9 @@ def quantiles(report: Report, x: Any, width: int, check: bool) -> None:
         mine = best(ours(table, window, [aggregate]), rows)
         show(report, "windrow", mine)
         show(report, "windrow, one thread", best(ours(table, window, [aggregate], 1), rows))
-        less = "" if few == rows else f" (first {few:,} rows)"
-        theirs = {"pandas": best(pandas, few), "Polars": best(polars, few)}
+        theirs = {"pandas": best(pandas, rows), "Polars": best(polars, rows)}
         for who, nanoseconds in theirs.items():
-            show(report, f"{who}{less}", nanoseconds)
+            show(report, who, nanoseconds)
         for who, nanoseconds in theirs.items():
             ratio = nanoseconds / mine
             bar = LONG_BAR if width == LONG else PANDAS_BAR if who == "pandas" else 1 / POLARS_BAR

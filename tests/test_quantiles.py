@@ -376,6 +376,6 @@ def test_sorting(values: Any) -> None:
     column = Column("x", values, None, pa.float64() if floats else pa.int64())
     block = sort_rows(column, Span(0, len(values), 0, len(values)))
     expected = np.sort(values) + (0.0 if floats else 0)
-    assert np.array_equal(block.values(), expected, equal_nan=floats)
+    assert np.array_equal(block.values, expected, equal_nan=floats)
     assert np.array_equal(np.sort(block.rank), np.arange(len(values)))
-    assert np.array_equal(block.values()[block.rank], values, equal_nan=floats)
+    assert np.array_equal(block.values[block.rank], values, equal_nan=floats)

@@ -1,10 +1,11 @@
 """Where the newest value stands among all values of the window."""
 
+from bisect import bisect_left, bisect_right
 from typing import Any, Literal, get_args
 
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.schema import Field, Schema
-from windrow.aggregates.sorted_runs import Run, merged, without
+from windrow.aggregates.sorted_runs import Run, before_nan, merged, without
 from windrow.aggregates.values import canonical, order_family
 from windrow.errors import BadSpecification
 
@@ -82,10 +83,9 @@ class Rank(Aggregate):
     def lower(self, partial: tuple[Run, Any]) -> float:
         """Count what is smaller, and what is equal."""
         run, newest = partial
-        if newest != newest:
-            smaller = sum(x == x for x in run)
-            equal = len(run) - smaller
-        else:
-            smaller = sum(bool(x < newest) for x in run if x == x)
-            equal = sum(bool(x == newest) for x in run)
-        return ranked(smaller, equal, len(run), self.method, self.pct)
+        solid = before_nan(run)
+        smaller, end = solid, len(run)
+        if newest == newest:
+            smaller = bisect_left(run, newest, 0, solid)
+            end = bisect_right(run, newest, smaller, solid)
+        return ranked(smaller, end - smaller, len(run), self.method, self.pct)

@@ -55,8 +55,9 @@ def union(a: Run, b: Run) -> Run:
         place = solid if value != value else bisect_left(a, value, 0, solid)
         known = place < len(a) and _same(a[place], value)
         return a if known else a[:place] + b + a[place:]
-    whole = merged(a, b)
-    return whole[:1] + tuple([y for x, y in pairwise(whole) if not _same(x, y)])
+    i, j = before_nan(a), before_nan(b)
+    whole = sorted(a[:i] + b[:j])
+    return (*whole[:1], *[y for x, y in pairwise(whole) if x != y], *(a[i:] or b[j:]))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -11,7 +11,7 @@ from windrow.columns.bits import lowest
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.ranks import groups_of
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds, put_back
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
 from windrow.errors import BadValue
 
 _ONE = np.uint64(1)
@@ -48,7 +48,9 @@ def _less(times, words, upper, code):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _slide(codes, size, lo, hi, starts, counts, found):  # type: ignore[no-untyped-def]
+def _slide(  # type: ignore[no-untyped-def]
+    codes, size, first, count, row, lo, hi, width, order, counts, starts, found
+):
     """How many distinct codes each range has; and from ``starts`` on which, where these are given.
 
     A code is the first place in order of its value, so that codes in order are values in order.
@@ -57,15 +59,17 @@ def _slide(codes, size, lo, hi, starts, counts, found):  # type: ignore[no-untyp
     words = np.zeros((size >> 6) + 1, np.uint64)
     upper = np.zeros((size >> 12) + 1, np.uint64)
     low = high = distinct = 0
-    for i in range(len(lo)):
-        start, end = lo[i], hi[i]
+    for i in range(count):
+        if width:
+            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
+        else:
+            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
         if start >= end:
-            counts[i] = 0
             continue
         if start >= high or end <= low:
-            for row in range(low, high):
-                if codes[row] >= 0:
-                    _less(times, words, upper, codes[row])
+            for j in range(low, high):
+                if codes[j] >= 0:
+                    _less(times, words, upper, codes[j])
             distinct = 0
             low = high = start
         while low > start:
@@ -84,9 +88,10 @@ def _slide(codes, size, lo, hi, starts, counts, found):  # type: ignore[no-untyp
             high -= 1
             if codes[high] >= 0:
                 distinct -= _less(times, words, upper, codes[high])
-        counts[i] = distinct
-        if len(starts):
-            place = starts[i]
+        answer = first + (order[i] if len(order) else i)
+        counts[answer] = distinct
+        if len(starts) and starts[answer] >= 0:
+            place = starts[answer]
             for j in range(len(upper)):
                 above = upper[j]
                 while above != _NOTHING:
@@ -106,7 +111,17 @@ def _coded(block: Sorted) -> Any:
     return codes
 
 
-_NO_STARTS = np.empty(0, np.int64)
+_NOWHERE = np.empty(0, np.int64)
+
+
+def _counted(block: Sorted, ranges: Ranges, counts: Array, starts: Array, found: Array) -> None:
+    span = block.span
+    lo, hi, width, order = ordered_bounds(block, ranges)
+    _slide(
+        *(_coded(block), block.size),
+        *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+        *(counts, starts, found),
+    )
 
 
 def distinct_answers(task: Any) -> pa.Array:
@@ -116,14 +131,7 @@ def distinct_answers(task: Any) -> pa.Array:
     if aggregate.values:
         return _lists(task)
     out = np.zeros(len(ranges), np.int64)
-
-    def work(block: Sorted) -> None:
-        lo, hi, order = ordered_bounds(block, ranges)
-        counts = np.empty(len(lo), np.int64)
-        _slide(_coded(block), block.size, lo, hi, _NO_STARTS, counts, _NO_STARTS)
-        put_back(out, block, counts, order)
-
-    blocks_of(task).each(work)
+    blocks_of(task).each(lambda block: _counted(block, ranges, out, _NOWHERE, _NOWHERE))
     return array_of(out, task.missing() if task.asked else None)
 
 
@@ -131,31 +139,10 @@ def _lists(task: Any) -> pa.Array:
     column, ranges = task.column, task.ranges
     missing = task.missing()
     lengths = np.zeros(len(ranges), np.int64)
-
-    def bounds(block: Sorted) -> tuple[Array, Array, Array | None]:
-        lo, hi, order = ordered_bounds(block, ranges)
-        if missing is not None:  # these have no list
-            gone = missing[block.span.first : block.span.last]
-            hi = np.where(gone if order is None else gone[order], lo, hi)
-        return lo, hi, order
-
-    def count(block: Sorted) -> None:
-        lo, hi, order = bounds(block)
-        counts = np.empty(len(lo), np.int64)
-        _slide(_coded(block), block.size, lo, hi, _NO_STARTS, counts, _NO_STARTS)
-        put_back(lengths, block, counts, order)
-
-    def collect(block: Sorted) -> Array:
-        lo, hi, order = bounds(block)
-        here = lengths[block.span.first : block.span.last]
-        starts = np.cumsum(here) - here
-        found = np.empty(int(here.sum()), np.int64)
-        starts = starts if order is None else starts[order]
-        _slide(_coded(block), block.size, lo, hi, starts, np.empty(len(lo), np.int64), found)
-        return block.values()[found]
-
     blocks = blocks_of(task, keep=True)
-    blocks.each(count)
+    blocks.each(lambda block: _counted(block, ranges, lengths, _NOWHERE, _NOWHERE))
+    if missing is not None:  # these have no list
+        lengths[missing] = 0
     total = int(lengths.sum())
     if total > _LONGEST:
         raise BadValue(
@@ -163,11 +150,21 @@ def _lists(task: Any) -> pa.Array:
             "together, more than a column can hold. Take the count (without values=True), a "
             "shorter window, or a part of the table"
         )
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    starts = offsets[:-1].copy()
+    if missing is not None:
+        starts[missing] = -1
+    found, again = np.empty(total, np.int64), np.empty(len(lengths), np.int64)
+
+    def collect(block: Sorted) -> Array:
+        _counted(block, ranges, again, starts, found)
+        here = found[offsets[block.span.first] : offsets[block.span.last]]
+        return block.values[here]
+
     kind = np.float64 if column.is_float else np.int64
     values = np.concatenate([np.empty(0, kind), *blocks.each(collect)])
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets)]
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
     if missing is not None:
         buffers[0] = pa.py_buffer(np.packbits(~missing, bitorder="little"))
     inside = column.arrow(values, None)

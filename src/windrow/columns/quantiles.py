@@ -16,27 +16,61 @@ from windrow.aggregates import Quantile
 from windrow.aggregates.quantile import positions
 from windrow.columns.bits import flip, following, made, place_in, seek
 from windrow.columns.prepare import Column, array_of
+from windrow.columns.radix import float_of, integer_of
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds, put_back
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
 from windrow.errors import BadValue
 
 _NOTHING = np.uint64(0)
 
 
+FLOATS, INTEGERS, WORDS = 0, 1, 2
+"""What keys were made of; numbers of words come from a table."""
+
+
 @njit(cache=True, nogil=True)
-def _slide(rank, size, lo, hi, place, fraction, low_place, high_place, between):  # type: ignore[no-untyped-def]
-    """For every range the places, in order, of the two values that its quantile lies between."""
-    words, blocks, heaps = made(size)
+def _number(key, kind, numbers):  # type: ignore[no-untyped-def]
+    if kind == FLOATS:
+        return float_of(key)
+    if kind == INTEGERS:
+        return float(integer_of(key))
+    return numbers[integer_of(key)]
+
+
+@njit(cache=True, nogil=True)
+def _interpolated(a, b, t):  # type: ignore[no-untyped-def]
+    """As ``windrow.aggregates.quantile.interpolated``, operation by operation."""
+    if a == b:
+        return a + 0.0
+    step = b - a
+    if not abs(step) < np.inf:
+        return a * (1.0 - t) + b * t + 0.0
+    if t >= 0.5:
+        return b - step * (1.0 - t) + 0.0
+    return a + step * t + 0.0
+
+
+@njit(cache=True, nogil=True)
+def _slide(  # type: ignore[no-untyped-def]
+    rank, keys, kind, numbers, first, count, row, lo, hi, width, order, place, fraction, out, picked
+):
+    """The quantile of every range into ``out``, or as integers into ``picked`` where that is given.
+
+    Answers are ``first`` and the ``count`` from there on; rows are counted from ``row``.
+    """
+    words, blocks, heaps = made(len(keys))
     word, before = _NOTHING, 0
     low = high = members = 0
-    for i in range(len(lo)):
-        start, end = lo[i], hi[i]
+    for i in range(count):
+        if width:
+            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
+        else:
+            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
         if start >= end:
-            low_place[i] = -1
             continue
         if start >= high or end <= low:
-            for row in range(low, high):
-                r = rank[row]
+            for j in range(low, high):
+                r = rank[j]
                 if r >= 0:
                     flip(words, blocks, heaps, np.uint64(r), -1)
             word, before, members = _NOTHING, 0, 0
@@ -70,47 +104,21 @@ def _slide(rank, size, lo, hi, place, fraction, low_place, high_place, between):
                 before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members -= 1
         if members == 0:
-            low_place[i] = -1
             continue
         k = place[members]
         word, before = seek(words, blocks, heaps, k, word, before)
         found = (word << np.uint64(6)) + place_in(words[word], k - before)
-        low_place[i] = np.int64(found)
+        answer = first + (order[i] if len(order) else i)
+        if len(picked):
+            picked[answer] = integer_of(keys[found])
+            continue
+        a = _number(keys[found], kind, numbers)
         t = fraction[members]
-        between[i] = t
-        if t != 0.0:
-            high_place[i] = np.int64(following(words, blocks, found))
-
-
-@njit(cache=True, nogil=True)
-def _interpolate(values, low_place, high_place, between, out):  # type: ignore[no-untyped-def]
-    """As ``windrow.aggregates.quantile.interpolated``, operation by operation."""
-    for i in range(len(low_place)):
-        if low_place[i] < 0:
-            out[i] = 0.0
-            continue
-        a = values[low_place[i]]
-        t = between[i]
         if t == 0.0:
-            out[i] = a + 0.0
-            continue
-        b = values[high_place[i]]
-        if a == b:
-            out[i] = a + 0.0
-            continue
-        step = b - a
-        if not abs(step) < np.inf:
-            out[i] = a * (1.0 - t) + b * t + 0.0
-        elif t >= 0.5:
-            out[i] = b - step * (1.0 - t) + 0.0
+            out[answer] = a + 0.0
         else:
-            out[i] = a + step * t + 0.0
-
-
-@njit(cache=True, nogil=True)
-def _picked(values, low_place, out):  # type: ignore[no-untyped-def]
-    for i in range(len(low_place)):
-        out[i] = values[low_place[i]] if low_place[i] >= 0 else values.dtype.type(0)
+            b = _number(keys[following(words, blocks, found)], kind, numbers)
+            out[answer] = _interpolated(a, b, t)
 
 
 def require_numbers(task: Any) -> None:
@@ -131,29 +139,26 @@ def quantile_answers(task: Any) -> pa.Array:
         require_numbers(task)
     column: Column = task.column
     ranges: Ranges = task.ranges
-    size = len(ranges)
-    out = np.zeros(size, np.float64 if column.is_float or not aggregate.picks else np.int64)
-    most = _most_rows(ranges)
-    place, fraction = positions(aggregate.method, aggregate.phi, np.arange(most + 1))
-    floats = None if column.words is None or aggregate.picks else _as_floats(column.words)
+    whole = aggregate.picks and not column.is_float
+    out = np.zeros(0 if whole else len(ranges))
+    picked = np.zeros(len(ranges) if whole else 0, np.int64)
+    place, fraction = positions(aggregate.method, aggregate.phi, np.arange(_most_rows(ranges) + 1))
+    kind = FLOATS if column.is_float else INTEGERS if column.words is None else WORDS
+    numbers = _as_floats(column.words) if kind == WORDS and not whole else np.empty(0)
 
     def work(block: Sorted) -> None:
-        lo, hi, order = ordered_bounds(block, ranges)
-        low, high = np.empty(len(lo), np.int64), np.zeros(len(lo), np.int64)
-        between = np.zeros(len(lo))
-        _slide(block.rank, block.size, lo, hi, place, fraction, low, high, between)
-        values = block.values()
-        found = np.empty(len(lo), out.dtype)
-        if aggregate.picks:
-            _picked(values, low, found)
-        else:
-            values = values.astype(np.float64) if floats is None else floats[values]
-            _interpolate(values, low, high, between, found)
-        put_back(out, block, found, order)
+        span = block.span
+        lo, hi, width, order = ordered_bounds(block, ranges)
+        _slide(
+            *(block.rank, block.keys, kind, numbers),
+            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+            *(place, fraction, out, picked),
+        )
 
     blocks_of(task).each(work)
     missing = task.missing()
-    return column.arrow(out, missing) if aggregate.picks else array_of(out, missing)
+    answers = picked if whole else out
+    return column.arrow(answers, missing) if aggregate.picks else array_of(answers, missing)
 
 
 def _most_rows(ranges: Ranges) -> int:

@@ -10,7 +10,7 @@ from windrow.aggregates import Rank
 from windrow.columns.bits import popcount
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds, put_back
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
 
 _ONE = np.uint64(1)
 
@@ -55,20 +55,24 @@ def _turn(words, tree, r, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _ranks(rank, first, after, lo, hi, method, percent, out):  # type: ignore[no-untyped-def]
-    """Method: 0 average, 1 min, 2 max."""
-    words = np.zeros((len(first) >> 6) + 2, np.uint64)
+def _ranks(  # type: ignore[no-untyped-def]
+    rank, firsts, afters, first, count, row, lo, hi, width, order, method, percent, out
+):
+    """As for quantiles; method: 0 average, 1 min, 2 max."""
+    words = np.zeros((len(firsts) >> 6) + 2, np.uint64)
     tree = np.zeros(len(words) + 1, np.int64)
     low = high = members = 0
-    for i in range(len(lo)):
-        start, end = lo[i], hi[i]
-        out[i] = 0.0
+    for i in range(count):
+        if width:
+            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
+        else:
+            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
         if start >= end:
             continue
         if start >= high or end <= low:
-            for row in range(low, high):
-                if rank[row] >= 0:
-                    _turn(words, tree, np.int64(rank[row]), -1)
+            for j in range(low, high):
+                if rank[j] >= 0:
+                    _turn(words, tree, np.int64(rank[j]), -1)
             members = 0
             low = high = start
         while low > start:
@@ -97,15 +101,16 @@ def _ranks(rank, first, after, lo, hi, method, percent, out):  # type: ignore[no
         if newest < start:
             continue
         r = np.int64(rank[newest])
-        smaller = _below(words, tree, np.int64(first[r]))
+        smaller = _below(words, tree, np.int64(firsts[r]))
         equal = 1
-        if after[r] - first[r] > 1:
-            equal = _below(words, tree, np.int64(after[r])) - smaller
+        if afters[r] - firsts[r] > 1:
+            equal = _below(words, tree, np.int64(afters[r])) - smaller
         if method == 0:
             found = smaller + (equal + 1) / 2.0
         else:
             found = float(smaller + (1 if method == 1 else equal))
-        out[i] = found / members if percent else found
+        answer = first + (order[i] if len(order) else i)
+        out[answer] = found / members if percent else found
 
 
 def rank_answers(task: Any) -> pa.Array:
@@ -116,11 +121,13 @@ def rank_answers(task: Any) -> pa.Array:
     method = ("average", "min", "max").index(aggregate.method)
 
     def work(block: Sorted) -> None:
-        lo, hi, order = ordered_bounds(block, ranges)
-        first, after = groups_of(block.keys)
-        found = np.empty(len(lo))
-        _ranks(block.rank, first, after, lo, hi, method, aggregate.pct, found)
-        put_back(out, block, found, order)
+        span = block.span
+        lo, hi, width, order = ordered_bounds(block, ranges)
+        _ranks(
+            *(block.rank, *groups_of(block.keys)),
+            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+            *(method, aggregate.pct, out),
+        )
 
     blocks_of(task).each(work)
     return array_of(out, task.missing())

@@ -11,16 +11,17 @@ are much shorter than those it was made for (members would lie too far apart).
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from windrow.columns.prepare import Column
-from windrow.columns.radix import restored, sort
+from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array, Ranges
 
 LEAST = 1 << 12
-MOST = 1 << 20
+MOST = 1 << 18
 TIMES = 16
 """A block has this many times the rows of a window, between ``LEAST`` and ``MOST``."""
 MOST_SHORTER = 32
@@ -50,6 +51,7 @@ class Sorted:
         """How many rows have a value."""
         return len(self.keys)
 
+    @cached_property
     def values(self) -> Array:
         """The values in order, as the column has them."""
         out = np.empty(self.size, np.int64)
@@ -58,29 +60,22 @@ class Sorted:
 
 
 _NO_MASK = np.empty(0, np.bool_)
+_NO_ROWS = np.empty(0, np.int32)
+NO_BOUNDS = np.empty(0, np.int32)
+NO_ORDER = np.empty(0, np.int64)
 
 
 def sort_rows(column: Column, span: Span) -> Sorted:
     """The rows of a span in order."""
-    # copies: kernels are compiled for arrays of one kind only
-    bits = np.array(column.values[span.low : span.high]).view(np.int64)
-    valid = _NO_MASK
+    bits = column.values[span.low : span.high].view(np.int64)
+    size = len(bits)
+    keys, rows, valid = np.empty(size, np.uint64), _NO_ROWS, _NO_MASK
     if column.valid is not None:
-        valid = np.array(column.valid[span.low : span.high])
-    rank = np.empty(len(bits), np.int32)
-    keys = sort(bits, valid, column.is_float, rank)
-    return Sorted(span, rank, keys, column.is_float)
-
-
-def relative_bounds(ranges: Ranges, span: Span) -> tuple[Array, Array]:
-    """The ranges of a span's answers, counted from its first row."""
-    if ranges.width is not None:
-        rows = np.arange(span.first, span.last)
-        return np.maximum(rows - (ranges.width - 1), 0) - span.low, rows + (1 - span.low)
-    assert ranges.lo is not None
-    assert ranges.hi is not None
-    lo, hi = ranges.lo[span.first : span.last], ranges.hi[span.first : span.last]
-    return np.subtract(lo, span.low, dtype=np.int64), np.subtract(hi, span.low, dtype=np.int64)
+        valid, rows = column.valid[span.low : span.high], np.empty(size, np.int32)
+    count = keyed(bits, valid, column.is_float, keys, rows)
+    rank = np.empty(size, np.int32)
+    ordered = sort(keys[:count], rows[:count], column.is_float, rank)
+    return Sorted(span, rank, ordered, column.is_float)
 
 
 def in_an_order(lo: Array, hi: Array, ranges: Ranges, rows: int) -> Array | None:
@@ -93,20 +88,19 @@ def in_an_order(lo: Array, hi: Array, ranges: Ranges, rows: int) -> Array | None
     return np.lexsort((ends, groups))
 
 
-def ordered_bounds(block: Sorted, ranges: Ranges) -> tuple[Array, Array, Array | None]:
-    """A block's ranges from its first row, in the order to answer them, and that order."""
-    lo, hi = relative_bounds(ranges, block.span)
+def ordered_bounds(block: Sorted, ranges: Ranges) -> tuple[Array, Array, int, Array]:
+    """A block's ranges, and the order to answer them in where that is another: a kernel's first.
+
+    Of the last ``width`` rows no bounds are stored: the kernel knows them (0: they are).
+    """
+    span = block.span
+    if ranges.width is not None:
+        return NO_BOUNDS, NO_BOUNDS, ranges.width, NO_ORDER
+    assert ranges.lo is not None
+    assert ranges.hi is not None
+    lo, hi = ranges.lo[span.first : span.last], ranges.hi[span.first : span.last]
     order = in_an_order(lo, hi, ranges, len(block.rank))
-    return (lo, hi, None) if order is None else (lo[order], hi[order], order)
-
-
-def put_back(out: Array, block: Sorted, found: Array, order: Array | None) -> None:
-    """Answers of a block to their places."""
-    here = out[block.span.first : block.span.last]
-    if order is None:
-        here[:] = found
-    else:
-        here[order] = found
+    return (lo, hi, 0, NO_ORDER) if order is None else (lo[order], hi[order], 0, order)
 
 
 def _width_at(ranges: Ranges, answer: int) -> int:
