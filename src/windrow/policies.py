@@ -26,8 +26,11 @@ from windrow.aggregates import (
     Last,
     MaxCount,
     Mean,
+    Median,
     Min,
     Partial,
+    Quantile,
+    Rank,
     Several,
     StdDev,
     Sum,
@@ -39,7 +42,10 @@ from windrow.errors import BadSpecification, BadValue, WindrowError
 
 Form = Literal["function", "at_most", "useful"]
 _LIMITS = (Number, str, date, timedelta, np.datetime64, np.timedelta64)
-_NOT_GROWING = (Min, Mean, Variance, StdDev, GeometricMean, First, Last, ArgMax, MaxCount, Concat)
+_NOT_GROWING = (
+    *(Min, Mean, Variance, StdDev, GeometricMean, First, Last, ArgMax, MaxCount, Concat),
+    *(Quantile, Median, Rank),
+)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,10 @@ def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str
     if window == "policy":
         return True, "`Rolling`: first which rows stay, row by row, then as for other windows"
     if aggregate == "holistic":
-        return True, "`Rolling`, interpreted: time grows with the window, as the partial does"
+        return True, (
+            "`Rolling`: quantiles, ranks and distinct values compiled, over blocks of sorted rows; "
+            "others interpreted: time grows with the window, as the partial does"
+        )
     if window == "bounds":
         return True, "`Rolling`: Two-Stacks where bounds never move back, else base intervals"
     return True, "`Rolling`: compiled Two-Stacks over ranges of sorted rows"
@@ -78,7 +81,7 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
     if window == "rows":
         how += " (with `within=`, in one task)"
     if aggregate == "holistic":
-        how += "; interpreted: time and middles grow with the window"
+        how += "; middles grow with the window, and so does time for what is interpreted"
     return True, how
 
 

@@ -3,10 +3,13 @@
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
+from windrow.aggregates.distinct import Distinct
 from windrow.aggregates.ends import First, Last
 from windrow.aggregates.extremes import ArgMax, Max, MaxCount, Min
 from windrow.aggregates.geometric_mean import GeometricMean
 from windrow.aggregates.moments import StdDev, Variance
+from windrow.aggregates.quantile import Median, Quantile
+from windrow.aggregates.rank import Rank
 from windrow.aggregates.runs import LongestRun
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
@@ -30,6 +33,10 @@ REGISTRY: dict[str, type[Aggregate]] = {
         GeometricMean,
         LongestRun,
         Concat,
+        Quantile,
+        Median,
+        Rank,
+        Distinct,
     )
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
@@ -41,6 +48,7 @@ __all__ = [
     "ArgMax",
     "Concat",
     "Count",
+    "Distinct",
     "Family",
     "Field",
     "First",
@@ -50,8 +58,11 @@ __all__ = [
     "Max",
     "MaxCount",
     "Mean",
+    "Median",
     "Min",
     "Partial",
+    "Quantile",
+    "Rank",
     "Schema",
     "Several",
     "StdDev",

@@ -16,6 +16,8 @@ import numpy as np
 from windrow.errors import BadBytes, BadValue
 
 _MAX_DEPTH = 32
+_MANY = 8
+_TAGGED_FLOAT = np.dtype([("tag", "S1"), ("value", "<f8")])
 
 
 class Reader:
@@ -153,6 +155,10 @@ def encode(value: Any, depth: int = 0) -> bytes:
         except UnicodeEncodeError as error:
             raise BadValue(f"{value!r} is not valid Unicode: {error.reason}") from error
     if type(value) is tuple:
+        if len(value) >= _MANY and all(type(v) is float for v in value):  # as below, in one call
+            floats = np.empty(len(value), _TAGGED_FLOAT)
+            floats["tag"], floats["value"] = b"f", value
+            return b"(" + count_bytes(len(value)) + floats.tobytes()
         return b"(" + count_bytes(len(value)) + b"".join(encode(v, depth + 1) for v in value)
     raise BadValue(
         f"{value!r} is a {type(value).__name__}, which has no byte form. Supported: None, bool, "
@@ -167,7 +173,11 @@ def decode(r: Reader, depth: int = 0) -> Any:
     if tag == b"(":
         if depth > _MAX_DEPTH:
             raise BadBytes("tuples nested too deep: the bytes are damaged")
-        return tuple(decode(r, depth + 1) for _ in range(r.count()))
+        size = r.count()
+        end = r.position + 9 * size
+        if size >= _MANY and end <= len(r.data) and r.data[r.position : end : 9] == b"f" * size:
+            return tuple(np.frombuffer(r.take(9 * size), _TAGGED_FLOAT)["value"].tolist())
+        return tuple(decode(r, depth + 1) for _ in range(size))
     read = _BY_TAG.get(tag)
     if read is None:
         raise BadBytes(f"unknown tag {tag!r} at byte {r.position - 1}: the bytes are damaged")

@@ -13,24 +13,31 @@ from windrow.aggregates import (
     Aggregate,
     ArgMax,
     Count,
+    Distinct,
     First,
     GeometricMean,
     Last,
     Max,
     MaxCount,
     Mean,
+    Median,
     Min,
+    Quantile,
+    Rank,
     StdDev,
     Sum,
     Variance,
 )
 from windrow.columns import own
 from windrow.columns.builtin import kernels
+from windrow.columns.distinct import distinct_answers
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.prepare import Column, Prepared, array_of, has_nan
+from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
+from windrow.columns.ranks import rank_answers
 from windrow.columns.sums import float_sums
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 
@@ -533,10 +540,16 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     ArgMax: _arg_max,
     First: _end,
     Last: _end,
+    Quantile: quantile_answers,
+    Median: quantile_answers,
+    Rank: rank_answers,
+    Distinct: distinct_answers,
 }
 
 
 NEED_NO_STAND_INS = (Count, Variance, StdDev)
+IN_ORDER = (Quantile, Median, Rank, Distinct)
+"""Answered from blocks of sorted rows; see ``sorted_blocks``."""
 FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
 """Compiled only for ranges that never move back."""
 

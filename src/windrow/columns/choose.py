@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from windrow.aggregates import (
     Aggregate,
     Count,
+    Distinct,
     First,
     GeometricMean,
     Last,
@@ -14,7 +15,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.columns import own
-from windrow.columns.answers import BY_CLASS, FORWARD_ONLY
+from windrow.columns.answers import BY_CLASS, FORWARD_ONLY, IN_ORDER
 from windrow.columns.prepare import Column, Prepared
 from windrow.columns.ranges import Ranges
 
@@ -41,6 +42,8 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
     if kind in (Count, First, Last):
         return Plan("lookup", "the answer is a difference of counts, or one row", None)
+    if kind in IN_ORDER:
+        return _in_order(aggregate, table, ranges)
     adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean)
     interpreted = "interpreted" if adds and words else None
     if kind in (Sum, Mean) and not words and not numbers[0].is_float:
@@ -73,6 +76,16 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         else "ranges only move forward"
     )
     return Plan(algorithm, reason, expected[algorithm])
+
+
+def _in_order(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
+    how = "counts up and down" if type(aggregate) is Distinct else "a bit for each row in a window"
+    blocks = "blocks of rows, each sorted once"
+    if not ranges.monotone:
+        blocks = "all rows sorted once, answers in an order in which ranges move little"
+    shared = (aggregate.columns[0], aggregate.nan) in table.sorted_for
+    more = f"; shares the sort of {aggregate.columns[0]!r} where that is cheaper" * shared
+    return Plan("sorted_blocks", f"compiled; {blocks}; {how}{more}", None)
 
 
 def _why_interpreted(aggregate: Aggregate, columns: list[Column], words: bool) -> str | None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 from numba import njit
 
 from windrow.columns import bounds as find
-from windrow.columns.answers import answer
+from windrow.columns.answers import IN_ORDER, answer
 from windrow.columns.kept import kept_bounds
 from windrow.columns.prepare import Prepared, plain_column, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
@@ -25,7 +25,15 @@ def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepar
         for window in spec.windows.values():
             require("columns", aggregate.kind, window.kind)
     threads = thread_count(spec.threads)
-    return Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads, runs)
+    ready = Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads, runs)
+    ready.sorted_for, ready.sorts = _sorted_for(spec), {}
+    return ready
+
+
+def _sorted_for(spec: Rolling) -> frozenset[tuple[str, str]]:
+    """The columns that more than one answer needs in order."""
+    used = [(a.columns[0], a.nan) for _, a, _ in spec.outputs if type(a) in IN_ORDER]
+    return frozenset(use for use in used if used.count(use) > 1)
 
 
 def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
@@ -45,6 +53,8 @@ def answers(spec: Rolling, ready: Prepared) -> dict[str, pa.Array]:
         if label not in found:
             found = {label: window_ranges(spec, ready, label, spec.windows[label])}
         out[name] = ready.back(answer(aggregate, ready, found[label], spec.min_rows))
+    if ready.sorts:
+        ready.sorts.clear()
     return out
 
 

@@ -7,6 +7,7 @@ largest value for a maximum, the floats that make up an exact sum for a sum.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,24 +19,31 @@ from windrow.aggregates import (
     Aggregate,
     ArgMax,
     Count,
+    Distinct,
     First,
     GeometricMean,
     Last,
     Max,
     Mean,
+    Median,
     Min,
+    Quantile,
+    Rank,
     StdDev,
     Sum,
     Variance,
     canonical,
     exact,
 )
+from windrow.aggregates.sorted_runs import without
 from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
+RUNS = (Quantile, Median, Rank, Distinct)
+"""Their partials are sorted runs of values, which stand in for themselves."""
 PICKS = {Max: 0, Min: 1, First: 2, Last: 3, ArgMax: 4}
 SQUARES_EXACT = (1e-140, 1e140)
 LARGEST_EXACT = 1 << 53
@@ -93,6 +101,8 @@ def fold(
         partials: list[Any] = [int(n) for n in rows]
     elif lists:
         partials = _interpreted(aggregate, lists, offsets)
+    elif kind in RUNS:
+        partials = _sorted_runs(kind, columns[0], valid, offsets)
     elif kind in PICKS:
         partials = _picked(kind, columns, valid, offsets)
     elif kind in (Sum, Mean):
@@ -112,7 +122,7 @@ def fold(
 def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
     """Whether only Python itself can fold this aggregate over these columns."""
     kind = type(aggregate)
-    if kind is Count or kind in PICKS:
+    if kind is Count or kind in PICKS or kind in RUNS:
         return False
     if any(column.words is not None for column in columns):
         return True
@@ -145,6 +155,24 @@ def _picked(kind: type, columns: list[Column], valid: Array, offsets: Array) -> 
     pick(columns[-1].values, valid, offsets, PICKS[kind], rows)  # type: ignore[index]
     lists = [_values_at(column, np.maximum(rows, 0)) for column in columns]
     return lists[0] if kind is not ArgMax else list(zip(*lists, strict=True))
+
+
+def _sorted_runs(kind: type, column: Column, valid: Array, offsets: Array) -> list[Any]:
+    """The values of every run in order, NaN last: each once, or all, and the newest."""
+    out: list[Any] = []
+    for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        rows = np.flatnonzero(valid[start:end]) + start
+        places = np.argsort(column.values[rows], kind="stable")
+        if kind is Distinct:
+            values = column.values[rows[places]]
+            new = np.ones(len(values), np.bool_)
+            nan = values != values
+            new[1:] = (values[1:] != values[:-1]) & ~(nan[1:] & nan[:-1])
+            places = places[new]
+        run = tuple(_values_at(column, rows[places]))
+        newest = _values_at(column, rows[-1:])
+        out.append((run, newest[0] if newest else None) if kind is Rank else run)
+    return out
 
 
 def _values_at(column: Column, rows: Array) -> list[Any]:
@@ -230,10 +258,13 @@ def _interpreted(aggregate: Aggregate, lists: list[list[Any]], offsets: Array) -
     rows = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
     out = []
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        partial: Any = EMPTY
-        for row in rows[start:end]:
-            partial = merge(partial, lift(row))
-        out.append(partial)
+        partials = [lift(row) for row in rows[start:end]]
+        while aggregate.kind == "holistic" and len(partials) > 1:
+            # by halves: of partials that grow, one after the other costs the square
+            last = partials[-1:] if len(partials) % 2 else []
+            partials = [merge(*pair) for pair in zip(partials[::2], partials[1::2], strict=False)]
+            partials += last
+        out.append(reduce(merge, partials, EMPTY))
     return out
 
 
@@ -251,6 +282,11 @@ def stand_ins(
         return [[value] for value in middle.partial]
     if kind in PICKS:
         return [[middle.partial]]
+    if kind is Rank:
+        run, newest = middle.partial
+        return [[*without(run, (newest,)), newest]]
+    if kind in RUNS:
+        return [list(middle.partial)]
     if kind in (Sum, Mean, GeometricMean) and columns[0].words is None:
         total = middle.partial if kind is Sum else middle.partial[1]
         if kind is not GeometricMean and not columns[0].is_float:

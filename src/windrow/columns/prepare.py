@@ -257,6 +257,11 @@ class Prepared:
     ``runs`` says where each key's run begins, and the end, if rows are known to be in that order.
     """
 
+    sorted_for: frozenset[tuple[str, str]] = frozenset()
+    """Columns, and what NaN is there, whose sorted blocks more than one answer needs."""
+    sorts: dict[Any, Any] | None = None
+    """Those blocks, where they are kept."""
+
     def __init__(
         self,
         table: pa.Table,

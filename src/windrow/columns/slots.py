@@ -39,6 +39,7 @@ from windrow.columns.expansions import shortest, shortest_integers, squares
 from windrow.columns.middles import (
     LARGEST_EXACT,
     PICKS,
+    RUNS,
     SQUARES_EXACT,
     lifted_runs,
     pick,
@@ -99,13 +100,16 @@ def filled(array: pa.Array) -> Array:
     return values if valid is None else np.where(valid, values, 0)
 
 
-class PickSlot(Slot):
-    """The one row of a run that decides: the largest, the first, ..."""
+class InputSlot(Slot):
+    """The inputs themselves, for aggregates that need every row of their windows."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
-        self.how = PICKS[type(aggregate)]
-        self.name = f"{aggregate.description()}{aggregate.columns!r}"
+        self.name = f"{self._what()}{aggregate.columns!r}"
+
+    def _what(self) -> str:
+        """Quantiles of a column share it."""
+        return f"inputs{' without NaN' * (self.aggregate.nan == 'missing')}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """The inputs themselves."""
@@ -115,6 +119,21 @@ class PickSlot(Slot):
             return arrays
         keep = array_of(valid)
         return [pc.if_else(keep, array, pa.scalar(None, array.type)) for array in arrays]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """All of them: nothing stands in for a row here."""
+        return arrays, np.diff(offsets)
+
+
+class PickSlot(InputSlot):
+    """The one row of a run that decides: the largest, the first, ..."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        super().__init__(aggregate)
+        self.how = PICKS[type(aggregate)]
+
+    def _what(self) -> str:
+        return self.aggregate.description()
 
     def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
         """The row that is picked, where there is any."""
@@ -317,6 +336,8 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in (Max, Min, First, Last, ArgMax):
         return Form(aggregate, rows, (PickSlot(aggregate),))
+    if kind in RUNS:
+        return Form(aggregate, rows, (InputSlot(aggregate),))
     plain = all(column.words is None and column.type != pa.uint64() for column in empty)
     if kind in (Sum, Mean) and plain:
         return Form(aggregate, rows, (TotalSlot(aggregate),))

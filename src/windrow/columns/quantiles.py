@@ -1,0 +1,169 @@
+"""Quantiles of moving ranges: a bit for every row in the window, found by counting.
+
+A row enters and leaves by one bit of its block's order (``sorted_blocks``); the quantile is the
+k-th bit, a step or two from where it was. No part of it grows with the window but the sort, which
+is a few nanoseconds a row and doubling. Ranges that move back are answered in an order in which
+they move little (Mo's: by groups of beginnings, then by ends), over one sort of all rows.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import Quantile
+from windrow.aggregates.quantile import positions
+from windrow.columns.bits import flip, following, made, place_in, seek
+from windrow.columns.prepare import Column, array_of
+from windrow.columns.radix import float_of, integer_of
+from windrow.columns.ranges import Array, Ranges
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.errors import BadValue
+
+_NOTHING = np.uint64(0)
+
+
+FLOATS, INTEGERS, WORDS = 0, 1, 2
+"""What keys were made of; numbers of words come from a table."""
+
+
+@njit(cache=True, nogil=True)
+def _number(key, kind, numbers):  # type: ignore[no-untyped-def]
+    if kind == FLOATS:
+        return float_of(key)
+    if kind == INTEGERS:
+        return float(integer_of(key))
+    return numbers[integer_of(key)]
+
+
+@njit(cache=True, nogil=True)
+def _interpolated(a, b, t):  # type: ignore[no-untyped-def]
+    """As ``windrow.aggregates.quantile.interpolated``, operation by operation."""
+    if a == b:
+        return a + 0.0
+    step = b - a
+    if not abs(step) < np.inf:
+        return a * (1.0 - t) + b * t + 0.0
+    if t >= 0.5:
+        return b - step * (1.0 - t) + 0.0
+    return a + step * t + 0.0
+
+
+@njit(cache=True, nogil=True)
+def _slide(  # type: ignore[no-untyped-def]
+    rank, keys, kind, numbers, first, count, row, lo, hi, width, order, place, fraction, out, picked
+):
+    """The quantile of every range into ``out``, or as integers into ``picked`` where that is given.
+
+    Answers are ``first`` and the ``count`` from there on; rows are counted from ``row``.
+    """
+    words, blocks, heaps = made(len(keys))
+    word, before = _NOTHING, 0
+    low = high = members = 0
+    for i in range(count):
+        if width:
+            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
+        else:
+            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
+        if start >= end:
+            continue
+        if start >= high or end <= low:
+            for j in range(low, high):
+                r = rank[j]
+                if r >= 0:
+                    flip(words, blocks, heaps, np.uint64(r), -1)
+            word, before, members = _NOTHING, 0, 0
+            low = high = start
+        while low > start:
+            low -= 1
+            r = rank[low]
+            if r >= 0:
+                flip(words, blocks, heaps, np.uint64(r), 1)
+                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
+                members += 1
+        while high < end:
+            r = rank[high]
+            high += 1
+            if r >= 0:
+                flip(words, blocks, heaps, np.uint64(r), 1)
+                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
+                members += 1
+        while low < start:
+            r = rank[low]
+            low += 1
+            if r >= 0:
+                flip(words, blocks, heaps, np.uint64(r), -1)
+                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
+                members -= 1
+        while high > end:
+            high -= 1
+            r = rank[high]
+            if r >= 0:
+                flip(words, blocks, heaps, np.uint64(r), -1)
+                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
+                members -= 1
+        if members == 0:
+            continue
+        k = place[members]
+        word, before = seek(words, blocks, heaps, k, word, before)
+        found = (word << np.uint64(6)) + place_in(words[word], k - before)
+        answer = first + (order[i] if len(order) else i)
+        if len(picked):
+            picked[answer] = integer_of(keys[found])
+            continue
+        a = _number(keys[found], kind, numbers)
+        t = fraction[members]
+        if t == 0.0:
+            out[answer] = a + 0.0
+        else:
+            b = _number(keys[following(words, blocks, found)], kind, numbers)
+            out[answer] = _interpolated(a, b, t)
+
+
+def require_numbers(task: Any) -> None:
+    """Refuse to interpolate between what is not a number."""
+    kind = task.column.type
+    if not task.column.is_number and not pa.types.is_decimal(kind):
+        raise BadValue(
+            f"{task.aggregate!r}: column {task.column.name!r} has type {kind}, and "
+            f"method={task.aggregate.method!r} interpolates between numbers. Cast it to a number, "
+            'or take method="lower", "higher", "nearest" or "inverted_cdf"'
+        )
+
+
+def quantile_answers(task: Any) -> pa.Array:
+    """The quantile of every range."""
+    aggregate: Quantile = task.aggregate
+    if not aggregate.picks:
+        require_numbers(task)
+    column: Column = task.column
+    ranges: Ranges = task.ranges
+    whole = aggregate.picks and not column.is_float
+    out = np.zeros(0 if whole else len(ranges))
+    picked = np.zeros(len(ranges) if whole else 0, np.int64)
+    place, fraction = positions(aggregate.method, aggregate.phi, np.arange(_most_rows(ranges) + 1))
+    kind = FLOATS if column.is_float else INTEGERS if column.words is None else WORDS
+    numbers = _as_floats(column.words) if kind == WORDS and not whole else np.empty(0)
+
+    def work(block: Sorted) -> None:
+        span = block.span
+        lo, hi, width, order = ordered_bounds(block, ranges)
+        _slide(
+            *(block.rank, block.keys, kind, numbers),
+            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+            *(place, fraction, out, picked),
+        )
+
+    blocks_of(task).each(work)
+    missing = task.missing()
+    answers = picked if whole else out
+    return column.arrow(answers, missing) if aggregate.picks else array_of(answers, missing)
+
+
+def _most_rows(ranges: Ranges) -> int:
+    return max(0, ranges.widest(0, len(ranges)))
+
+
+def _as_floats(words: pa.Array) -> Array:
+    return np.array([0.0 if word is None else float(word) for word in words.to_pylist()] or [0.0])

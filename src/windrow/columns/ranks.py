@@ -1,0 +1,133 @@
+"""Ranks of the newest value of moving ranges: how many bits are set below its own."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates import Rank
+from windrow.columns.bits import popcount
+from windrow.columns.prepare import array_of
+from windrow.columns.ranges import Ranges
+from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+
+_ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def groups_of(keys):  # type: ignore[no-untyped-def]
+    """Of every place in order, the first place with an equal value, and the first after those."""
+    size = len(keys)
+    first, after = np.empty(size, np.int32), np.empty(size, np.int32)
+    for i in range(size):
+        first[i] = first[i - 1] if i and keys[i] == keys[i - 1] else i
+    for k in range(size):
+        i = size - 1 - k
+        after[i] = after[i + 1] if k and keys[i] == keys[i + 1] else i + 1
+    return first, after
+
+
+@njit(cache=True, nogil=True)
+def _add(tree, word, step):  # type: ignore[no-untyped-def]
+    i = word + 1
+    while i < len(tree):
+        tree[i] += step
+        i += i & -i
+
+
+@njit(cache=True, nogil=True)
+def _below(words, tree, number):  # type: ignore[no-untyped-def]
+    """How many members are below a number: a Fenwick tree over words, and one word."""
+    i = number >> 6
+    inside = words[i] & ((_ONE << np.uint64(number & 63)) - _ONE)
+    total = np.int64(popcount(inside))
+    while i > 0:
+        total += tree[i]
+        i -= i & -i
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _turn(words, tree, r, step):  # type: ignore[no-untyped-def]
+    words[r >> 6] ^= _ONE << np.uint64(r & 63)
+    _add(tree, r >> 6, step)
+
+
+@njit(cache=True, nogil=True)
+def _ranks(  # type: ignore[no-untyped-def]
+    rank, firsts, afters, first, count, row, lo, hi, width, order, method, percent, out
+):
+    """As for quantiles; method: 0 average, 1 min, 2 max."""
+    words = np.zeros((len(firsts) >> 6) + 2, np.uint64)
+    tree = np.zeros(len(words) + 1, np.int64)
+    low = high = members = 0
+    for i in range(count):
+        if width:
+            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
+        else:
+            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
+        if start >= end:
+            continue
+        if start >= high or end <= low:
+            for j in range(low, high):
+                if rank[j] >= 0:
+                    _turn(words, tree, np.int64(rank[j]), -1)
+            members = 0
+            low = high = start
+        while low > start:
+            low -= 1
+            if rank[low] >= 0:
+                _turn(words, tree, np.int64(rank[low]), 1)
+                members += 1
+        while high < end:
+            if rank[high] >= 0:
+                _turn(words, tree, np.int64(rank[high]), 1)
+                members += 1
+            high += 1
+        while low < start:
+            if rank[low] >= 0:
+                _turn(words, tree, np.int64(rank[low]), -1)
+                members -= 1
+            low += 1
+        while high > end:
+            high -= 1
+            if rank[high] >= 0:
+                _turn(words, tree, np.int64(rank[high]), -1)
+                members -= 1
+        newest = end - 1
+        while newest >= start and rank[newest] < 0:
+            newest -= 1
+        if newest < start:
+            continue
+        r = np.int64(rank[newest])
+        smaller = _below(words, tree, np.int64(firsts[r]))
+        equal = 1
+        if afters[r] - firsts[r] > 1:
+            equal = _below(words, tree, np.int64(afters[r])) - smaller
+        if method == 0:
+            found = smaller + (equal + 1) / 2.0
+        else:
+            found = float(smaller + (1 if method == 1 else equal))
+        answer = first + (order[i] if len(order) else i)
+        out[answer] = found / members if percent else found
+
+
+def rank_answers(task: Any) -> pa.Array:
+    """The rank of the newest value of every range."""
+    aggregate: Rank = task.aggregate
+    ranges: Ranges = task.ranges
+    out = np.zeros(len(ranges))
+    method = ("average", "min", "max").index(aggregate.method)
+
+    def work(block: Sorted) -> None:
+        span = block.span
+        lo, hi, width, order = ordered_bounds(block, ranges)
+        _ranks(
+            *(block.rank, *groups_of(block.keys)),
+            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+            *(method, aggregate.pct, out),
+        )
+
+    blocks_of(task).each(work)
+    return array_of(out, task.missing())
