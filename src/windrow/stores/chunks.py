@@ -5,9 +5,9 @@
     prefix "w" number(8)    rows that wait (streams)
 
 Every value is a frame of ``windrow.aggregates.schema``: version, kind, whose it is, length,
-payload, checksum. A shelf is a level of a stored window, or a window's segments in a stream; shelf 0 are the
-rows themselves. What changed is written with the head, all or nothing. In Spark's state the same
-chunks lie under the same numbers.
+payload, checksum. A shelf is a level of a stored window, or a window's segments in a stream; shelf
+0 are the rows themselves. What changed is written with the head, all or nothing. In Spark's state
+the same chunks lie under the same numbers.
 """
 
 from collections.abc import Iterable
