@@ -12,10 +12,21 @@ import windrow as wr
 from tests.pairs import GeoMean
 from tests.test_shared import of_rows, recalc
 from windrow.errors import BadBytes, BadSpecification, BadValue, OutOfOrder, Refused
-from windrow.shared import BInt, LInt, Query, RInt
+from windrow.shared import BInt, LInt, Quantiles, Query, RInt
+from windrow.slides import Rows
 from windrow.windows.compare import equal
 
-AGGREGATES = (wr.Max("x"), wr.Mean("x"), wr.Sum("x"), wr.Count(), wr.Count("x"), wr.StdDev("x"))
+AGGREGATES = (
+    wr.Max("x"),
+    wr.Mean("x"),
+    wr.Sum("x"),
+    wr.Count(),
+    wr.Count("x"),
+    wr.StdDev("x"),
+    wr.Quantile("x", 0.9),
+    wr.Median("x"),
+    wr.Distinct("x"),
+)
 WINDOWS = (
     wr.time(10),
     wr.time(25, ending=5),
@@ -109,6 +120,19 @@ def test_queries_share_what_they_have_in_common() -> None:
     assert hub.stored_partials() == 3 * 1001
     assert "3000 queries" in hub.explain()
     assert "R-INT, totals can be subtracted exactly" in hub.explain()
+
+
+def test_quantiles_of_every_share_need_the_same_values() -> None:
+    hub = wr.Hub()
+    queries = [hub.register(wr.Quantile(phi=i / 100), wr.rows(i + 1)) for i in range(100)]
+    queries.append(hub.register(wr.Median(), wr.rows(10)))
+    assert [choice.structure for choice in hub.choices()] == [Quantiles]
+    hub.insert_many([(i * 37) % 101 for i in range(300)])
+    rows = [(i * 37) % 101 for i in range(300)]
+    for query in queries:
+        window = query.window
+        assert isinstance(window, Rows)
+        assert hub.lookup(query) == recalc(query.aggregate, rows[300 - window.n :])
 
 
 def test_the_structure_follows_the_queries() -> None:

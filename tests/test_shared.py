@@ -15,7 +15,16 @@ import windrow as wr
 from tests.pairs import AGGREGATES, pair_name
 from windrow.aggregates import Aggregate
 from windrow.errors import BadBytes, BadSpecification, BadValue, OutOfOrder, Refused, SumOverflow
-from windrow.shared import BInt, LInt, MaterialiseAll, MaterialiseNone, RInt, Shared, Tree
+from windrow.shared import (
+    BInt,
+    LInt,
+    MaterialiseAll,
+    MaterialiseNone,
+    Quantiles,
+    RInt,
+    Shared,
+    Tree,
+)
 from windrow.shared.l_int import width_classes
 from windrow.slides import Rows, Time
 from windrow.testing import CombineCounter
@@ -342,6 +351,61 @@ def test_errors_say_what_to_do() -> None:
         LInt(wr.Max(), [wr.rows(3, within=5)])
     with pytest.raises(BadSpecification, match="insert\\(value, at"):
         LInt(wr.Max(), ["5s"]).insert(3)
+
+
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "hazen", "inverted_cdf")
+
+
+@settings(max_examples=80)
+@given(
+    st.lists(
+        st.none() | st.sampled_from([math.nan, -0.0, math.inf]) | st.floats(-9, 9), max_size=70
+    ),
+    st.data(),
+)
+def test_quantiles_equal_recalc(values: list[float | None], data: Any) -> None:
+    longest = data.draw(st.none() | st.integers(1, 80))
+    shared = Quantiles(longest)
+    shared.insert_many(values)
+    shared.check_invariants()
+    if not values:
+        return
+    left = data.draw(st.integers(shared.active.start, len(values) - 1))
+    right = data.draw(st.integers(left, len(values) - 1))
+    held = values[left : right + 1]
+    phi = data.draw(st.sampled_from([0.0, 0.1, 0.5, 0.95, 1.0]) | st.floats(0, 1))
+    for method in METHODS:
+        expected = recalc(wr.Quantile(phi=phi, method=method), held)  # type: ignore[arg-type]
+        assert equal(shared.lookup(left, right, phi, method), expected)  # type: ignore[arg-type]
+    x = data.draw(st.sampled_from([v for v in held if v is not None] or [1.0]))
+    present = [v for v in held if v is not None]
+    larger = [v for v in present if (x == x and (v > x or v != v))]
+    smaller = [v for v in present if (v < x if x == x else v == v)]
+    assert shared.count_below(left, right, x) == len(smaller)
+    assert shared.rank(left, right, x) == len(present) - len(larger)
+    assert equal(shared.median(left, right), recalc(wr.Median(), held))
+
+
+def test_the_papers_quantile() -> None:
+    """The element at position ⌊φ·N⌋ of the sorted values, counted from 1; 0 is read as 1."""
+    shared = Quantiles(method="lower")
+    shared.insert_many([50, 10, 40, 20, 30])
+    asked = [0.05, 0.2, 0.39, 0.4, 0.99, 1.0]
+    assert [shared.lookup(0, 4, phi) for phi in asked] == [10, 10, 10, 20, 40, 50]
+    words = Quantiles(method="lower")
+    words.insert_many(["pear", "apple", "fig"])
+    assert words.lookup(0, 2, 0.7) == "fig"
+    with pytest.raises(Refused, match="interpolates"):
+        words.median(0, 2)
+
+
+def test_quantiles_in_time_and_bytes() -> None:
+    shared = Quantiles(wr.time(10))
+    shared.insert_many(range(50), at=range(50))
+    assert shared.query(wr.time(10), phi=0.9) == 48.1
+    assert len(shared) == 11
+    again = Quantiles.from_bytes(shared.to_bytes(), wr.time(10))
+    assert again.query(wr.time(5), now=52) == 48.5
 
 
 def test_rounded_floats_are_not_subtracted() -> None:

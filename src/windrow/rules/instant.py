@@ -74,7 +74,7 @@ class Instant:
         else:
             left, right = self._spans[window]
             if len(parts) == 1:
-                value = aggregate.answer(stream.total(parts[0], left, right))
+                value = stream.answer(parts[0], aggregate, left, right)
             else:
                 partials = [stream.total(part, left, right) for part in parts]
                 value = aggregate.answer(assemble(partials))

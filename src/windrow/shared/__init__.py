@@ -5,6 +5,7 @@ from windrow.shared.base import Card, Shared
 from windrow.shared.baselines import MaterialiseAll, MaterialiseNone, Tree
 from windrow.shared.hub import EACH, Hub, Query
 from windrow.shared.l_int import LInt
+from windrow.shared.quantiles import Quantiles
 from windrow.shared.r_int import RInt
 
 STRUCTURES: dict[str, type[Shared]] = {kind.__name__: kind for kind in (RInt, LInt, BInt)}
@@ -19,6 +20,7 @@ __all__ = [
     "LInt",
     "MaterialiseAll",
     "MaterialiseNone",
+    "Quantiles",
     "Query",
     "RInt",
     "Shared",

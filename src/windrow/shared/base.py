@@ -136,6 +136,10 @@ class Shared(ABC):
 
     def lookup(self, left: int, right: int) -> Any:
         """The aggregate of rows ``left`` to ``right``, both included."""
+        self._require_active(left, right)
+        return self.answer_of(self.aggregate, left, right + 1)
+
+    def _require_active(self, left: int, right: int) -> None:
         if not self.line.first <= left <= right < self.line.end:
             raise BadSpecification(
                 f"rows {left} to {right} are not within those that can be asked for, "
@@ -143,7 +147,6 @@ class Shared(ABC):
                 if len(self)
                 else f"rows {left} to {right}: there are no rows"
             )
-        return self.aggregate.answer(self.total(left, right))
 
     def lookup_many(self, lefts: Iterable[int], rights: Iterable[int]) -> list[Any]:
         """The aggregate of each run of rows."""
@@ -151,16 +154,24 @@ class Shared(ABC):
 
     def query(self, window: Any, now: Any = None) -> Any:
         """The aggregate of a window as of the newest row, or of a later moment ``now``."""
-        found = as_suffix_or_historical(window)
         if not self.line.end:
-            return self.aggregate.answer(EMPTY)
+            return self.aggregate.empty
+        return self.answer_of(self.aggregate, *self.span(window, now))
+
+    def span(self, window: Any, now: Any = None) -> tuple[int, int]:
+        """The rows of a window: the first, and the first behind them."""
+        found = as_suffix_or_historical(window)
         extent, moment = self.line.extent(found), self.line.now(now)
         if self.line.misses(extent, moment):
             raise Refused(
                 f"window {found.label!r} reaches back to rows that were let go: they are kept as "
                 "far back as longest= says"
             )
-        return self.aggregate.answer(self.run(*self.line.span(extent, moment)))
+        return self.line.span(extent, moment)
+
+    def answer_of(self, aggregate: Aggregate, left: int, end: int) -> Any:
+        """The answer of an aggregate with these partials, for rows ``left`` to before ``end``."""
+        return aggregate.answer(self.run(left, end))
 
     def run(self, left: int, end: int) -> Partial:
         """The partial of the rows from ``left`` to before ``end``, of none if there are none."""

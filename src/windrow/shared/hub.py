@@ -335,6 +335,8 @@ class Hub:
         if stream is None or not stream.line.end:
             return query.aggregate.empty
         left, right = stream.line.span(self.extent(query.window), now)
+        if len(query.names) == 1:
+            return stream.answer(query.names[0], query.aggregate, left, right)
         partials: list[Partial] = [stream.total(part, left, right) for part in query.names]
         return query.aggregate.answer(query.assemble(partials))
 

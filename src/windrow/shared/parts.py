@@ -10,6 +10,7 @@ from windrow.aggregates import (
     Count,
     Mean,
     Partial,
+    Quantile,
     Schema,
     StdDev,
     Sum,
@@ -69,11 +70,18 @@ _KINDS: dict[type[Aggregate], tuple[type[Aggregate], ...]] = {
 
 def split(aggregate: Aggregate) -> tuple[tuple[Aggregate, ...], Assemble]:
     """The aggregates whose partials make up this one's, and how."""
+    if isinstance(aggregate, Quantile):  # whatever their share, they need the same sorted values
+        method: Any = "lower" if aggregate.picks else "linear"
+        columns: Any = (*aggregate.columns, 0.5)
+        return (Quantile(*columns, method=method, nan=_nan(aggregate)),), _alone
     kinds = _KINDS.get(type(aggregate))
     if type(aggregate) is Count and aggregate.columns:
         kinds = (Present,)
     if kinds is None:
         return (aggregate,), _alone
-    nan: Any = aggregate.nan
-    parts = tuple(kind(*aggregate.columns, nan=nan) for kind in kinds)
+    parts = tuple(kind(*aggregate.columns, nan=_nan(aggregate)) for kind in kinds)
     return parts, _together if len(parts) > 1 else _alone
+
+
+def _nan(aggregate: Aggregate) -> Any:
+    return aggregate.nan

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from windrow.aggregates import Aggregate, Partial
+from windrow.aggregates import Aggregate, Partial, Quantile
 from windrow.shared.b_int import BInt
 from windrow.shared.base import Shared
 from windrow.shared.l_int import LInt, width_classes
 from windrow.shared.line import Extent, Line, Reach, Window
+from windrow.shared.quantiles import Quantiles
 from windrow.shared.r_int import RInt
 from windrow.slides import Rows
 
@@ -34,12 +35,16 @@ class Choice:
         """An empty structure over a line of rows."""
         if self.structure is LInt:
             return LInt(self.part, self.windows, line=line)
+        if self.structure is Quantiles:
+            return Quantiles(aggregate=self.part, line=line)
         return self.structure(self.part, line=line)
 
 
 def choose(part: Aggregate, windows: Iterable[Window]) -> Choice:
     """R-INT where totals can be subtracted, L-INT for widths within 2×, else B-INT."""
     asked = tuple(dict.fromkeys(windows))
+    if isinstance(part, Quantile):
+        return Choice(part, asked, Quantiles, "quantiles are selected from sorted runs")
     if RInt.refuses(part) is None:
         return Choice(part, asked, RInt, "totals can be subtracted exactly")
     if any(isinstance(window, Rows) and window.within is not None for window in asked):
@@ -144,6 +149,11 @@ class Substream:
         """The partial of the rows from ``left`` to before ``right`` that a part knows."""
         held = self.held[key]
         return held.structure.run(max(left, held.start), right)
+
+    def answer(self, key: PartKey, aggregate: Aggregate, left: int, right: int) -> Any:
+        """The answer of an aggregate that is one part, for the rows that the part knows."""
+        held = self.held[key]
+        return held.structure.answer_of(aggregate, max(left, held.start), right)
 
     def complete(self, key: PartKey, extent: Extent, now: int | None) -> bool:
         """Whether a part knows all rows that the window can hold now."""
