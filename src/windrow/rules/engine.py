@@ -81,7 +81,7 @@ class Rules:
         self._ties = 0
         self._restless = False  # whether a key where nothing fires can have a rule start by itself
         self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
-        self._candidates = Candidates()
+        self._candidates = Candidates(self._hub)
         for name, (aggregate, window) in (features or {}).items():
             self.define(name, aggregate, window)
         for rule in rules:
@@ -149,9 +149,7 @@ class Rules:
             return []
         if threshold is not None and threshold.operand.feature is not None:
             query = self._features.queries[threshold.operand.feature]
-            found = self._candidates.keys(
-                query, threshold.sign, threshold.number, self._hub.now_ticks, self._hub.clock
-            )
+            found = self._candidates.keys(query, threshold.sign, threshold.number)
             if found is not None:
                 return [key for key in found if key in self._states]
         return list(self._states)
@@ -217,7 +215,7 @@ class Rules:
             if value is not None and not value >= 0:
                 self._become_restless()
                 break
-        self._candidates.insert(self._features.queries, key, row, moment, self._hub.clock)
+        self._candidates.insert(key, row, moment)
         self._evaluate(key, state, moment, changes)
         return changes
 
