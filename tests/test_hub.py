@@ -98,9 +98,9 @@ def test_changes_are_what_changed() -> None:
             continue
         changes = hub.changes()
         for query in queries:
-            for key in "abc" if query.key is wr.EACH else [None]:
-                name = (query, key) if query.key is wr.EACH else query
-                answer = expected(query, key, events, now)
+            for about in "abc" if query.key is wr.EACH else [None]:
+                name = (query, about) if query.key is wr.EACH else query
+                answer = expected(query, about, events, now)
                 if name in changes:
                     news = name not in told or not equal(told[name], changes[name])
                     assert news or query.key is wr.EACH  # a key that comes back is told again

@@ -278,7 +278,7 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    reader = Reader({}.get, lambda aggregate, window: 0)
+    reader = Reader(lambda name: None, lambda aggregate, window: 0)
     try:
         reader.read(text)
     except BadSpecification:

@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,8 +110,8 @@ def test_equals_recalc(kind: type[Shared], aggregate: Aggregate) -> None:
             taken.append(row)
             for window in ROWS:
                 held = of_rows(taken, [], window, 0)
-                expected = outcome(lambda held=held: recalc(aggregate, held))
-                found = outcome(lambda window=window: shared.query(window))
+                expected = outcome(partial(recalc, aggregate, held))
+                found = outcome(partial(shared.query, window))
                 assert same(aggregate, found, expected)
         shared.check_invariants()
 
@@ -298,7 +299,7 @@ def test_a_copy_goes_its_own_way() -> None:
 class Fragile(wr.Aggregate):
     """Fails when it combines 13."""
 
-    def combine(a: Any, b: Any) -> Any:  # type: ignore[override]  # noqa: N805
+    def combine(a: Any, b: Any) -> Any:  # noqa: N805
         if 13 in (a, b):
             raise ValueError("unlucky")
         return a + b
@@ -414,10 +415,10 @@ def test_rounded_floats_are_not_subtracted() -> None:
 
         invertible = True
 
-        def combine(a: Any, b: Any) -> Any:  # type: ignore[override]  # noqa: N805
+        def combine(a: Any, b: Any) -> Any:  # noqa: N805
             return a + b
 
-        def inverse(total: Any, oldest: Any) -> Any:  # type: ignore[override]  # noqa: N805
+        def inverse(total: Any, oldest: Any) -> Any:  # noqa: N805
             return total - oldest
 
     shared = RInt(Total())

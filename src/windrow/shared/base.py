@@ -217,11 +217,9 @@ class Shared(ABC):
         return self.aggregate.partial_schema.fingerprint(owner)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, aggregate: Aggregate | type[Aggregate], *options: Any, **named: Any
-    ) -> Self:
-        """What ``to_bytes`` wrote, given the same aggregate."""
-        made = cls(aggregate, *options, **named)
+    def from_bytes(cls, data: bytes, *options: Any, **named: Any) -> Self:
+        """What ``to_bytes`` wrote, given the aggregate and whatever else it is made with."""
+        made = cls(*options, **named)
         what = f"{cls.__name__}({made.aggregate!r})"
         reader = unframe(b"s", made._fingerprint(), data, what)
         try:
