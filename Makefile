@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
+.PHONY: setup java redis demo test test-slow bench bench-filters bench-spark bench-stream bench-stores lint docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,10 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks.values
 	$(BIN)/python -m benchmarks.columns
+	$(BIN)/python -m benchmarks.filters
+
+bench-filters: setup
+	$(BIN)/python -m benchmarks.filters
 
 bench-spark: setup java
 	$(BIN)/python -m benchmarks.spark

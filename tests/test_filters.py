@@ -24,7 +24,7 @@ from windrow.filters import CiCount, CiMax, CiMin, CiSum, Filter, filter_for
 from windrow.filters.precision import error_at_least, error_at_most, levels_for
 
 LONGEST = 40
-EXAMPLES = 2000 if settings().max_examples > 100 else 100
+EXAMPLES = 2000 if settings().max_examples > 100 else 40
 
 Row = tuple[Any, int, float]
 
@@ -400,6 +400,27 @@ def test_only_doubtful_keys_are_checked() -> None:
     assert told.proven + told.checked == told.candidates < 60
     assert told.checked < 20
     assert filter.explain(0, 1, at_least=2).checked == 0  # levels of size 1 are exact
+
+
+def test_levels_are_indexed_when_asked_for() -> None:
+    for kind in (CiCount, CiSum):
+        filter: Any = kind(100, per_size=3)
+        rows = [["a", "b", "a"], [1, 1, 1], [1, 1, 2]]
+        filter.insert_many(*(rows[::2] if kind is CiCount else rows))
+        assert filter.indexed_levels() == []
+        assert filter.index_moves() == 0
+        assert filter.lookup(2, 5, at_least=2) == ["a"]
+        used = filter.indexed_levels()
+        assert used
+        filter.forget_levels()
+        assert filter.indexed_levels() == []
+        filter.insert(*(["b", 3] if kind is CiCount else ["b", 1, 3]))
+        assert filter.lookup(3, 5, at_least=2) == ["a", "b"]
+        assert filter.indexed_levels() == used
+        assert filter.lookup(3, 5, at_least=-math.inf) == ["a", "b"]
+        assert filter.lookup(3, 5, at_least=math.inf) == []
+        assert filter.lookup(3, 5, at_most=math.inf) == ["a", "b"]
+        filter.check_invariants()
 
 
 def test_precision() -> None:

@@ -28,6 +28,9 @@ from windrow.filters.levelled import Levelled
 from windrow.filters.precision import Level, count_inner, count_outer, nearest_distance
 from windrow.filters.saved import Saved
 
+_MANY = 1 << 40
+"""More rows than any key has."""
+
 
 class CiCount(Levelled):
     """Keys by how many rows they have had in the last T.
@@ -112,8 +115,8 @@ class CiCount(Levelled):
 
     def _read(self, asked: Range, since: int, kept: int, approximate: bool) -> tuple[int, str]:
         p = self.per_size
-        least = None if asked.least is None else math.ceil(min(asked.least, 1 << 60))
-        most = None if asked.most is None else math.floor(max(min(asked.most, 1 << 60), -1))
+        least = None if asked.least is None else math.ceil(max(min(asked.least, _MANY), 0))
+        most = None if asked.most is None else math.floor(max(min(asked.most, _MANY), -1))
         approximate = approximate or not self.exact
         if (most is not None and most < 0) or (
             least is not None and most is not None and least > most

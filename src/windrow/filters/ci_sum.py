@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from windrow.columns.filters import idle, levels, ordered, sums
+from windrow.columns.filters import idle, levels, ordered, sum_lookups, sums
 from windrow.columns.filters.factorise import numbers
 from windrow.columns.filters.pool import LEAST, grown, take
 from windrow.columns.ranges import Array
@@ -145,7 +145,7 @@ class CiSum(Levelled):
     def _near(self, level: Level) -> int:
         return 0
 
-    def _levels_changed(self, before: Array) -> None:
+    def _levels_changed(self) -> None:
         size_of = self._levels[:, levels.CLASS]
         j = self._levels[:, levels.NUMBER] - size_of * self.per_size
         self._nears = np.ldexp((self.per_size + j).astype(np.float64), size_of)
@@ -153,7 +153,8 @@ class CiSum(Levelled):
         units = np.ldexp(1.0, sizes)
         pending = np.zeros((len(units), len(self._keys)))
         for row, unit in enumerate(self._units.tolist()):
-            pending[int(np.searchsorted(units, unit))] = self._pending[row]
+            if len(units):
+                pending[int(np.searchsorted(units, unit))] = self._pending[row]
         self._sizes = np.append(starts, len(size_of)).astype(np.int64)
         self._units, self._pending = units, pending
 
@@ -196,7 +197,9 @@ class CiSum(Levelled):
             return count, f"levels {inner} and {outer}"
         count, how = self._at_least(least, since, kept, approximate)
         self._told[2] += count
-        kept_count = sums.compared(self._keys, *self._ring, since, most, False, self._out, count)
+        kept_count = sum_lookups.compared(
+            self._keys, *self._ring, since, most, False, self._out, count
+        )
         return int(kept_count), f"{how}, each looked up"
 
     def _outer(self, threshold: float) -> Level:
@@ -209,13 +212,13 @@ class CiSum(Levelled):
             count = self._all_known(kept)
             self._told[:] = count, 0, count
             args = (since, least, True, self._out, count)
-            return int(sums.compared(self._keys, *self._ring, *args)), "every key, looked up"
+            return int(sum_lookups.compared(self._keys, *self._ring, *args)), "every key, looked up"
         inner, outer = sum_inner(self.per_size, least), self._outer(least)
         if approximate:
             return self._candidates(inner, False, since, kept), f"level {inner}"
         inside, outside = self._index(inner, False), self._index(outer, False)
         inside = self._index(inner, False)  # the second may have moved the first
-        count = sums.at_least(
+        count = sum_lookups.at_least(
             self._keys,
             self._state,
             *self._ring,
@@ -243,8 +246,8 @@ class CiSum(Levelled):
             count = self._candidates(outer, True, since, kept)
             self._told[2] = count
             args = (since, most, False, self._out, count)
-            return int(sums.compared(self._keys, *self._ring, *args)), f"level {outer}"
-        count = sums.at_most(
+            return int(sum_lookups.compared(self._keys, *self._ring, *args)), f"level {outer}"
+        count = sum_lookups.at_most(
             self._keys,
             self._state,
             *self._ring,
@@ -266,7 +269,7 @@ class CiSum(Levelled):
         return np.asarray(block + ((start + np.arange(first, length)) & ((1 << size) - 1)))
 
     def _value(self, slot: int, since: int) -> Any:
-        first = int(sums.first_since(self._keys, slot, self._rows, since))
+        first = int(sum_lookups.first_since(self._keys, slot, self._rows, since))
         rows = self._values[self._places(slot, first)].tolist()
         return sum(map(int, rows)) if self._whole else math.fsum(rows)
 

@@ -108,8 +108,8 @@ class Levelled(Filter):
     def _fill(self, row: int) -> bool:
         """Index the level in this row of the table; False where the pool is used up."""
 
-    def _levels_changed(self, before: Array) -> None:
-        """Rows of the table have moved; ``before`` says where each was, -1 for the new one."""
+    def _levels_changed(self) -> None:
+        """The table of levels is another."""
 
     def _index(self, level: Level, low: bool) -> int:
         """The row of a level's index, which is made if it is not there yet."""
@@ -128,10 +128,17 @@ class Levelled(Filter):
         wanted = [*sorted(self._row_of, key=self._row_of.__getitem__), (level, low)]
         self._row_of = {wanted[old]: new for new, old in enumerate(order.tolist())}
         new = self._row_of[level, low]
-        self._levels_changed(np.where(order == len(table) - 1, -1, order))
+        self._levels_changed()
         while not self._fill(new):
             self._pool = grown(self._pool)
         return new
+
+    def forget_levels(self) -> None:
+        """Give up all indexes; they are made again when asked for."""
+        self._pool, self._free = new_pool(_WORDS)
+        self._levels, self._indexes = self._levels[:0], self._indexes[:0]
+        self._row_of = {}
+        self._levels_changed()
 
     def _all_known(self, kept: int) -> int:
         count = int(idle.known(self._keys, self._state, kept, self._out))
@@ -160,7 +167,7 @@ class Levelled(Filter):
         )
         row = self._index(outer, True)
         places = self._indexes[row, ordered.PLACES] + self._out[:count]
-        at = self._indexes[row, ordered.NODES] + 2 * self._pool[places]
+        at = self._indexes[row, ordered.NODES] + self._pool[places]
         slots = self._out[:count][~self._pool[at] < since]
         self._out[: len(slots)] = slots
         return len(slots)

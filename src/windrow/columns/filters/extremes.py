@@ -146,9 +146,9 @@ def insert(  # type: ignore[no-untyped-def]
             ranks[gone & mask, OWNER] = -1
             u, w = (ranks[gone & mask, LEFT] >> BITS) + 1, gone >> BITS
             if u < w:
-                stabbing.end(high, ranks, pool, blocks, u, w)
+                stabbing.end(high, ranks, pool, free, blocks, u, w)
                 if len(low):
-                    stabbing.end(low, ranks, pool, blocks, u, w)
+                    stabbing.end(low, ranks, pool, free, blocks, u, w)
             gone = before
         row = ranks[rank & mask]
         row[TIME], row[VALUE], row[OWNER], row[LEFT], row[NEXT] = time, value, slot, start, -1

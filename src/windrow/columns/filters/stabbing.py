@@ -117,7 +117,7 @@ def add(nodes, pool, ends, blocks, x, y, value, rank):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _bury(node, number, ranks, pool):  # type: ignore[no-untyped-def]
+def _bury(node, number, ranks, pool, free):  # type: ignore[no-untyped-def]
     """One more of a node's intervals is dead; make the heap anew if most are."""
     if node[NUMBER] != number or node[HEAP] < 0:
         return
@@ -131,20 +131,30 @@ def _bury(node, number, ranks, pool):  # type: ignore[no-untyped-def]
         if rank >= 0 and ranks[rank & mask, OWNER] >= 0:
             _push(pool, heap, alive, value, rank)  # never beyond k: what is ahead is unread
             alive += 1
-    node[LENGTH], node[DEAD] = alive, 0  # the block stays: room in it may have been promised
+    node[LENGTH], node[DEAD] = alive, 0
+    size = node[SIZE]
+    while size > 2 and 4 * alive + 4 <= 1 << (size - 1):  # room for one more has been promised
+        size -= 1
+    if size < node[SIZE]:
+        block = take(pool, free, size)
+        if block >= 0:
+            for k in range(2 * alive):
+                pool[block + k] = pool[heap + k]
+            give(pool, free, heap, node[SIZE])
+            node[HEAP], node[SIZE] = block, size
 
 
 @njit(cache=True, nogil=True)
-def end(nodes, ranks, pool, blocks, x, y):  # type: ignore[no-untyped-def]
+def end(nodes, ranks, pool, free, blocks, x, y):  # type: ignore[no-untyped-def]
     """An interval of the blocks x to y - 1 is dead: its row has no owner any more."""
     level = 0
     while x < y:
         if x & 1:
-            _bury(nodes[node_at(blocks, level, x)], x, ranks, pool)
+            _bury(nodes[node_at(blocks, level, x)], x, ranks, pool, free)
             x += 1
         if y & 1:
             y -= 1
-            _bury(nodes[node_at(blocks, level, y)], y, ranks, pool)
+            _bury(nodes[node_at(blocks, level, y)], y, ranks, pool, free)
         x >>= 1
         y >>= 1
         level += 1
