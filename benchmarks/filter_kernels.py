@@ -10,6 +10,8 @@ from numba import njit
 
 from windrow.columns.filters import counts, extremes, idle, ordered, stabbing, sum_lookups
 
+U = np.uint64
+
 
 @njit(cache=True, nogil=True)
 def count_filter(  # type: ignore[no-untyped-def]
@@ -37,10 +39,40 @@ def count_filter(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def searched(keys, slot, rows, since):  # type: ignore[no-untyped-def]
+    """R-INT for counts as quick as it gets: halves without a branch that could be mispredicted."""
+    block, mask = keys[slot, idle.BLOCK], (1 << keys[slot, idle.SIZE]) - 1
+    first, length = keys[slot, idle.FIRST], keys[slot, idle.LENGTH]
+    low, left = 0, length
+    while left > 0:
+        half = (left + 1) >> 1
+        early = rows[U(block + ((first + low + half - 1) & mask))] < since
+        low += half if early else 0
+        left = left - half if early else half - 1
+    return length - low
+
+
+@njit(cache=True, nogil=True)
 def count_naive(  # type: ignore[no-untyped-def]
-    store, levels, indexes, span, queries, slots, times, first, last, probing, size, out, told
+    store,
+    levels,
+    indexes,
+    span,
+    queries,
+    slots,
+    times,
+    first,
+    last,
+    probing,
+    choosy,
+    size,
+    out,
+    told,
 ):
-    """As above with one R-INT for each key: a search in its ring, or only one look."""
+    """As above with one R-INT for each key: a search in its ring, or only one look.
+
+    ``choosy`` passes over keys that have not had so many rows in the longest window.
+    """
     keys, state, rows, rows_free, pool, free, dropped = store
     for i in range(first, last):
         row = counts.insert(
@@ -56,10 +88,15 @@ def count_naive(  # type: ignore[no-untyped-def]
             for slot in range(size):
                 out[found] = slot
                 found += counts.reaches(keys, slot, rows, since, least)
+        elif choosy:
+            for slot in range(size):
+                if keys[slot, idle.LENGTH] >= least:
+                    out[found] = slot
+                    found += searched(keys, slot, rows, since) >= least
         else:
             for slot in range(size):
                 out[found] = slot
-                found += counts.count_since(keys, slot, rows, since) >= least
+                found += searched(keys, slot, rows, since) >= least
         told[3] += found
     return last
 
