@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores bench-quantiles lint docs clean
+.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
 
 setup: $(STAMP)
 
@@ -37,10 +37,12 @@ lint: setup
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.generate_docs --check
 
-bench: setup
-	$(BIN)/python -m benchmarks.values
-	$(BIN)/python -m benchmarks.columns
-	$(BIN)/python -m benchmarks.quantiles
+BENCHES := values columns quantiles sharing filters rules
+
+bench: $(BENCHES:%=bench-%)
+
+$(BENCHES:%=bench-%): bench-%: setup
+	$(BIN)/python -m benchmarks.$*
 
 bench-spark: setup java
 	$(BIN)/python -m benchmarks.spark
@@ -50,9 +52,6 @@ bench-stream: setup java
 
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores
-
-bench-quantiles: setup
-	$(BIN)/python -m benchmarks.quantiles
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs

@@ -1,0 +1,1 @@
+"""Kernels of the filters: arrays only, no pointers, as section 5 of the paper asks."""
