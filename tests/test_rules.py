@@ -176,6 +176,7 @@ def test_rules_added_while_running_fire_at_once() -> None:
         [("seed", "max(x, 50) > 1e9"), ("sum", "sum(x, 50) > 1e9")], key="k", time="at"
     )
     rules.add("count", "count(50) > 1e9")
+    rules.add("low", "min(x, 50) < -1e9")
     mine: dict[int, list[tuple[int, dict[str, Any]]]] = {}
     for at in range(600):
         key = int(generator.paretovariate(1.0)) % 60
@@ -189,6 +190,7 @@ def test_rules_added_while_running_fire_at_once() -> None:
         again = wr.Rules([(f"late{number}", text)], key="k", time="at")
         for _, row in sorted(pair for rows in mine.values() for pair in rows):
             again.insert(row)
+        again.advance(599)
         fires = {key for name, key in again.firing() if key in rules.keys}
         assert {change.key for change in changes} == fires, text
         assert {k for name, k in rules.firing() if name == f"late{number}"} == fires

@@ -6,18 +6,13 @@ what the hub keeps of them; later rows are handed on in batches.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from windrow.aggregates import EMPTY, Aggregate, Count, Max, Min, Sum
 from windrow.errors import WindrowError
 from windrow.shared import Hub, Query
 from windrow.slides import Time
 from windrow.times import is_missing
-
-if TYPE_CHECKING:
-    from windrow import filters
-
-    Filter = filters.CiCount | filters.CiSum | filters.CiMax | filters.CiMin
 
 _BATCH = 8192
 _SIGNS: dict[type[Aggregate], str] = {Count: ">", Sum: ">", Max: "<>", Min: "<>"}
@@ -33,7 +28,7 @@ class Kept:
         self.kind, self.columns = name
         self.longest = longest
         self.why_not: str | None = None
-        self._filter: Filter = _made(self.kind, longest)
+        self._filter = _made(self.kind, longest)
         self._keys: list[Any] = []
         self._values: list[Any] = []
         self._times: list[int] = []
@@ -71,10 +66,8 @@ class Kept:
         if not self._keys:
             return
         try:
-            if self.kind is Count:
-                self._filter.insert_many(self._keys, self._times)
-            else:
-                self._filter.insert_many(self._keys, self._values, self._times)
+            columns = () if self.kind is Count else (self._values,)
+            self._filter.insert_many(self._keys, *columns, self._times)
         except WindrowError as error:
             self.why_not = str(error)
         self._keys, self._values, self._times = [], [], []
@@ -88,12 +81,11 @@ class Kept:
         return list(self._filter.candidates(now, length, **bound))
 
 
-def _made(kind: type[Aggregate], longest: int) -> "Filter":
-    from windrow import filters
+def _made(kind: type[Aggregate], longest: int) -> Any:
+    from windrow.filters import CiCount, CiMax, CiMin, CiSum
 
-    made = {Count: filters.CiCount, Sum: filters.CiSum, Max: filters.CiMax, Min: filters.CiMin}
-    found: Filter = made[kind](longest)
-    return found
+    made: dict[type[Aggregate], Any] = {Count: CiCount, Sum: CiSum, Max: CiMax, Min: CiMin}
+    return made[kind](longest)
 
 
 class Candidates:

@@ -111,7 +111,7 @@ class Rules:
         return self._numbers[name]
 
     def add(self, name: str, when: str, until: str | None = None) -> list[Change]:
-        """A new rule; the keys that it fires for now are returned."""
+        """A new rule; what started with it, or stopped until now, is returned."""
         if not isinstance(name, str) or not name:
             raise BadSpecification(f"a rule's name is a text, not {name!r}")
         if name in self._rules:
@@ -123,20 +123,22 @@ class Rules:
         guard = rule.guard
         if not self._restless and not self._calm(guard):
             self._become_restless()
+        changes: list[Change] = []
+        now = self._hub.now_ticks
+        if now is not None:
+            self._pass_time(now, changes)
         if guard is None:
             self._unguarded[rule.number] = rule
         else:
             group = self._group(self._simple if rule.simple else self._guarded, guard)
             group.add(guard.number, rule.number)
-        changes: list[Change] = []
-        now = self._hub.now_ticks
         for key in self._keys_that_may_pass(guard):
             state = self._states[key]
             instant = self._instant(key, state, now)
             if rule.simple:
                 value = group.operand.value(instant)
-                _set(state.values, group.slot, value)
-                if rule.number in group.passed(value):
+                if guard is not None and guard.holds(value):
+                    _set(state.values, group.slot, value)
                     changes.append(Change(name, key, True, self._hub.shown(now)))
             else:
                 self._settle(rule, key, state, instant, now, changes)
@@ -261,8 +263,8 @@ class Rules:
             new, old = group.operand.value(instant), values[group.slot]
             if new is old or new == old:
                 continue
-            started, stopped = group.crossed(old, new)
-            values[group.slot] = new
+            started, stopped, passes = group.crossed(old, new)
+            values[group.slot] = new if passes else None  # rules that come later find no old news
             if started or stopped:
                 at = self._hub.shown(now)
                 changes += [Change(rules[n].name, key, False, at) for n in stopped]
@@ -322,11 +324,11 @@ class Rules:
     def _cares(self, state: KeyState, instant: Instant) -> bool:
         if self._restless or state.firing:
             return True
-        values = state.values
+        if any(value is not None for value in state.values):
+            return True
         return any(
-            group.slot < len(values) and group.passes_any(values[group.slot])
-            for group in self._simple.values()
-        ) or any(group.passes_any(group.operand.value(instant)) for group in self._guarded.values())
+            group.passes_any(group.operand.value(instant)) for group in self._guarded.values()
+        )
 
     def _calm(self, guard: Threshold | None) -> bool:
         """Whether a rule that waits for this cannot start just because a row leaves a window."""

@@ -32,6 +32,7 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
 }
+_FUNCTIONS = dict(_COMPARISONS.values())
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _LONGEST = 10_000
 _DEEPEST = 100
@@ -74,6 +75,10 @@ class Threshold:
     operand: Operand
     sign: str
     number: float
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value passes."""
+        return value is not None and bool(_FUNCTIONS[self.sign](value, self.number))
 
 
 @dataclass(frozen=True)

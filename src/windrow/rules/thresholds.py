@@ -61,10 +61,14 @@ class Thresholds:
         place = self._place(value)
         return place > 0 if self.sign[0] == ">" else place < len(self._numbers)
 
-    def crossed(self, old: Any, new: Any) -> tuple[list[int], list[int]]:
-        """The rules that the new value passes and the old one did not, and the other way round."""
+    def crossed(self, old: Any, new: Any) -> tuple[list[int], list[int], bool]:
+        """The rules that only the new value passes, those that only the old one did; and whether
+        the new one passes any."""
         before, after = self._place(old), self._place(new)
-        low, high = sorted((before, after))
+        upward = self.sign[0] == ">"
+        passes = after > 0 if upward else after < len(self._numbers)
+        if before == after:
+            return [], [], passes
+        low, high = (before, after) if before < after else (after, before)
         between = [rule for _, rule in self._entries[low:high]]
-        more = (after > before) == (self.sign[0] == ">")
-        return (between, []) if more else ([], between)
+        return (between, [], passes) if (after > before) == upward else ([], between, passes)
