@@ -20,7 +20,7 @@ from windrow.errors import (
     OutOfOrder,
     Refused,
 )
-from windrow.filters import CiCount, CiMax, CiMin, CiSum, Filter, filter_for
+from windrow.filters import CiCount, CiMax, CiMin, CiSum, Filter, PerKey, filter_for
 from windrow.filters.precision import error_at_least, error_at_most, levels_for
 
 LONGEST = 40
@@ -621,7 +621,7 @@ def test_errors() -> None:
     for T in (0, -1, 11, "1h"):
         with pytest.raises(BadSpecification):
             filter.lookup(5, T, at_least=1)
-    with pytest.raises(Refused, match=r"wr\.Hub"):
+    with pytest.raises(Refused, match=r"filters\.PerKey"):
         filter.lookup(4, 5, at_least=1)
     with pytest.raises(OutOfOrder, match="came after one at 5"):
         filter.insert("a", at=4)
@@ -645,7 +645,7 @@ def test_errors() -> None:
         without_rows.value("a", 1, 1)
     sums = CiSum(10)
     for value in (-1, math.nan, math.inf, 2.0**901, -0.5):
-        with pytest.raises(BadValue, match=r"row 0.*wr\.Hub"):
+        with pytest.raises(BadValue, match=r"row 0.*filters\.PerKey"):
             sums.insert("a", value, at=1)
     with pytest.raises(BadValue, match="row 1"):
         sums.insert_many(["a", "b"], [1, 2**53 + 1], [1, 1])
@@ -662,8 +662,8 @@ def test_errors() -> None:
     assert sums.lookup(1, 1, at_most=-1) == []
     assert sums.lookup(1, 1, at_least=1e-320) == ["a"]
     assert sums.lookup(1, 1, at_most=1e-320) == []
-    with pytest.raises(Refused, match=r"wr\.Hub"):
-        filter_for(wr.Mean(), longest=10)
+    assert isinstance(filter_for(wr.Mean(), longest=10), PerKey)
+    assert isinstance(filter_for(wr.Max(), longest=10, historical=True), PerKey)
     assert isinstance(filter_for(wr.Count, longest=10), CiCount)
 
 
@@ -675,3 +675,43 @@ def test_broken_invariants_are_found() -> None:
     filter._rows[filter._keys[0, 1]] += 9
     with pytest.raises(InvariantBroken):
         filter.check_invariants()
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.sampled_from([0, 1, 3, 20])),
+        max_size=50,
+    ),
+    st.integers(1, 30),
+    st.integers(0, 12),
+    st.sampled_from([wr.Mean(), wr.Min(), wr.Median(), wr.Count(), wr.Sum()]),
+)
+def test_one_shared_window_for_each_key(steps: Any, T: int, ending: int, aggregate: Any) -> None:
+    keyed = PerKey(aggregate, longest=50)
+    rows: list[tuple[str, int, int]] = []
+    now = 0
+    for key, value, step in steps:
+        now += step
+        keyed.insert(key, value, now)
+        rows.append((key, value, now))
+    expected = {}
+    for key in {row[0] for row in rows}:
+        window = wr.windows.Recalc(aggregate)
+        for name, value, at in rows:
+            if name == key and now - ending - T < at <= now - ending:
+                window.insert(value)
+        expected[key] = window.query()
+        assert keyed.value(key, now, T, ending) == expected[key]
+    for bounds in ({"at_least": 3}, {"at_most": 4}, {"between": (2, 5)}):
+        low, high = bounds.get("between", (bounds.get("at_least", -9), bounds.get("at_most", 999)))
+        passing = {k for k, v in expected.items() if v is not None and low <= v <= high}
+        found = keyed.lookup(now, T, ending=ending, **bounds) if rows else []
+        assert set(found) == {k for k in passing if k in keyed}
+    if rows:
+        assert "for each key" in str(keyed.explain(now, T, at_least=3))
+    with pytest.raises(BadSpecification, match="reaches back further"):
+        keyed.lookup(now, 51, at_least=1)
+    if rows:
+        with pytest.raises(OutOfOrder, match="Sort the rows"):
+            keyed.insert("a", 1, rows[-1][2] - 1)

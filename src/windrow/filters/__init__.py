@@ -3,11 +3,11 @@
 from typing import Any
 
 from windrow.aggregates import Aggregate, Count, Max, Min, Sum, as_aggregate
-from windrow.errors import Refused
 from windrow.filters.base import Filter, Found
 from windrow.filters.ci_count import CiCount
 from windrow.filters.ci_extreme import CiMax, CiMin
 from windrow.filters.ci_sum import CiSum
+from windrow.filters.per_key import PerKey
 
 _BY_AGGREGATE: dict[type[Aggregate], type[Filter]] = {
     Count: CiCount,
@@ -17,21 +17,24 @@ _BY_AGGREGATE: dict[type[Aggregate], type[Filter]] = {
 }
 
 
-def filter_for(aggregate: Aggregate | type[Aggregate], longest: Any, **options: Any) -> Filter:
-    """The filter for an aggregate; other aggregates are refused with the way out.
+def filter_for(
+    aggregate: Aggregate | type[Aggregate], longest: Any, historical: bool = False, **options: Any
+) -> Filter | PerKey:
+    """The filter for an aggregate, or one shared window for each key where there is none.
 
     >>> import windrow as wr
     >>> wr.filters.filter_for(wr.Sum(), longest=3600)
     CiSum(longest=3600, per_size=8)
+    >>> wr.filters.filter_for(wr.Mean(), longest=3600)
+    PerKey(Mean(), longest=3600)
+
+    ``historical``: windows will be asked for that ended before now, which no filter knows.
     """
-    kind = type(as_aggregate(aggregate))
-    if kind not in _BY_AGGREGATE:
-        raise Refused(
-            f"there is no filter for {kind.__name__}: only Count, Sum of values that are not "
-            "negative, Max and Min have an index that finds keys by threshold. Use wr.Hub, which "
-            "keeps one shared window for each key, and compare its answers"
-        )
-    return _BY_AGGREGATE[kind](longest, **options)
+    made = as_aggregate(aggregate)
+    kind = _BY_AGGREGATE.get(type(made))
+    if kind is None or historical or made.nan != "value":
+        return PerKey(made, longest, **options)
+    return kind(longest, **options)
 
 
-__all__ = ["CiCount", "CiMax", "CiMin", "CiSum", "Filter", "Found", "filter_for"]
+__all__ = ["CiCount", "CiMax", "CiMin", "CiSum", "Filter", "Found", "PerKey", "filter_for"]

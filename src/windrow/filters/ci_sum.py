@@ -83,8 +83,8 @@ class CiSum(Levelled):
             row = int(wrong[0])
             raise BadValue(
                 f"row {row}: the value {found[row]!r} is negative, not finite, or above 2**900: "
-                "CiSum finds keys by sums that only grow with the window. Use wr.Hub, which keeps "
-                "one shared window for each key, and compare its answers"
+                "CiSum finds keys by sums that only grow with the window. Use filters.PerKey, "
+                "which keeps one shared window for each key"
             )
         self._insert_batch(keys, found + 0.0, present, at)
         self._whole = self._whole and whole

@@ -107,8 +107,8 @@ class Keyed(ABC):
         if ticks < self._now:
             raise Refused(
                 f"a window that ends at {now!r}, before the newest row ({self._shown(self._now)}), "
-                "is a historical one: filters answer for windows that end now. Use wr.Hub, which "
-                "keeps one shared window for each key"
+                "is a historical one: filters answer for windows that end now. Use filters.PerKey, "
+                "which keeps one shared window for each key"
             )
         length = self._lengths.get(T) if isinstance(T, Hashable) else None
         if length is None:
