@@ -576,7 +576,10 @@ def test_bytes_that_make_no_filter_are_refused() -> None:
         for value in (None, 100, None, options, now, len(names), *names):
             saved.value(value)
         for array in arrays:
-            saved.array(np.array(array)) if isinstance(array, list) else saved.value(array)
+            if isinstance(array, (list, np.ndarray)):
+                saved.array(np.asarray(array))
+            else:
+                saved.value(array)
         return kind, frame(b"c", kind._fingerprint(), saved.written())
 
     _, good = written(CiCount, 5, ["a"], [2], [2], [3, 5])
@@ -591,6 +594,9 @@ def test_bytes_that_make_no_filter_are_refused() -> None:
         written(CiCount, 5, ["a"], [2], [2], [3]),
         written(CiSum, 5, ["a"], False, [1], [5], [-1.0]),
         written(CiSum, 5, ["a"], False, [0], [0], [0.0]),
+        written(CiSum, 5, ["a"], False, [0], np.empty(0, np.int64), np.empty(0)),
+        written(CiSum, 5, ["a"], False, [2], [5, 4], [1.0, 1.0]),
+        written(CiMax, 5, ["a", "b"], False, 2, [0, 1], [5, 4], [0, 0]),
         written(CiMax, 5, ["a"], False, 1, [1], [5], [0]),
         written(CiMax, 5, ["a", "b"], False, 1, [0], [5], [0]),
         written(CiMax, 5, ["a"], False, -1, [0], [5], [0]),

@@ -19,6 +19,15 @@ from windrow.filters.keyed import Keyed
 from windrow.filters.saved import Saved
 from windrow.times import Duration, clock_of
 
+_UNREADABLE = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    InvariantBroken,
+)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -238,7 +247,7 @@ class Filter(Keyed):
             made._load(saved, count)
             made._forget_dropped()
             made.check_invariants()
-        except (TypeError, ValueError, OverflowError, AttributeError, InvariantBroken) as error:
+        except _UNREADABLE as error:
             if isinstance(error, BadBytes):
                 raise
             raise BadBytes(f"{cls.__name__}: the bytes make no filter: {error}") from error

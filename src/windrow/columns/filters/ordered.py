@@ -7,9 +7,10 @@ O(log n); a key whose time grows only rises, and stops early.
 
 The same heap over the complements ``~time`` reads off all *earlier* than a border.
 
-Measured against it (``make bench-filters``, first part): a tournament tree over all keys, whose
-update writes no places and is a little quicker, but which walks down a path for every key that it
-finds; and a plain scan of the level's times.
+Measured against it (``make bench-filters``, first part, 200 of 5,000 keys read off): a tournament
+tree over all keys, whose update writes no places and takes a third, but which walks down a path for
+every key that it finds and takes 13 times as long for a lookup; and a scan of the level's times,
+3 to 4 times as long and growing with the keys.
 """
 
 import numpy as np
