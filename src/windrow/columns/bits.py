@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untyped]
 from llvmlite.ir import FunctionType  # type: ignore[import-untyped]
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 _WORD = np.uint64(6)
@@ -141,8 +141,10 @@ def _deposited(bits, k):  # type: ignore[no-untyped-def]
 
 
 def _can_deposit() -> bool:
+    """Unless numba was told to compile for another processor than this one."""
+    here = not (config.CPU_NAME or config.CPU_FEATURES)
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return x86 and bool(get_host_cpu_features().get("bmi2"))
+    return here and x86 and bool(get_host_cpu_features().get("bmi2"))
 
 
 place_in = _deposited if _can_deposit() else _halved
