@@ -28,20 +28,29 @@ SHORT, LONG = 1000, 100_000
 PANDAS_BAR, POLARS_BAR, LONG_BAR, DISTINCT_BAR = 2.0, 1.5, 3.0, 10.0
 
 
-def best(run: Callable[[], Any], rows: int, repeat: int = 5, most: float = 20.0) -> float:
-    """Nanoseconds a row; slow runs are repeated less often, and not warmed up."""
-    found = math.inf
-    spent = 0.0
-    for turn in range(repeat + 1):
-        start = time.perf_counter()
-        run()
-        took = time.perf_counter() - start
-        spent += took
-        if turn or took > most / 4:
-            found = min(found, took)
-        if spent > most:
-            break
-    return found / rows * 1e9
+def together(runs: dict[str, Callable[[], Any]], rows: int, most: float = 15.0) -> dict[str, float]:
+    """Nanoseconds a row of each, best of several rounds in which all take their turn.
+
+    A round warms up; those that took seconds take part in few rounds.
+    """
+    found = dict.fromkeys(runs, math.inf)
+    spent = dict.fromkeys(runs, 0.0)
+    for turn in range(10):
+        for name, run in runs.items():
+            if turn > 1 and spent[name] > most:
+                continue
+            start = time.perf_counter()
+            run()
+            took = time.perf_counter() - start
+            spent[name] += took
+            if turn or took > 1:
+                found[name] = min(found[name], took)
+    return {name: seconds / rows * 1e9 for name, seconds in found.items()}
+
+
+def best(run: Callable[[], Any], rows: int) -> float:
+    """Nanoseconds a row of one."""
+    return together({"": run}, rows, 5.0)[""]
 
 
 def ours(table: pa.Table, window: Any, aggregates: Any, threads: int | None = None) -> Any:
@@ -73,14 +82,19 @@ def quantiles(report: Report, x: Any, width: int, check: bool) -> None:
     ):
         report.heading(f"Rolling {name}, W = {width:,}, {rows:,} rows of float64")
         window = wr.rows(width)
-        mine = best(ours(table, window, [aggregate]), rows)
-        show(report, "windrow", mine)
-        show(report, "windrow, one thread", best(ours(table, window, [aggregate], 1), rows))
-        theirs = {"pandas": best(pandas, rows), "Polars": best(polars, rows)}
-        for who, nanoseconds in theirs.items():
+        times = together(
+            {
+                "windrow": ours(table, window, [aggregate]),
+                "windrow, one thread": ours(table, window, [aggregate], 1),
+                "pandas": pandas,
+                "Polars": polars,
+            },
+            rows,
+        )
+        for who, nanoseconds in times.items():
             show(report, who, nanoseconds)
-        for who, nanoseconds in theirs.items():
-            ratio = nanoseconds / mine
+        for who in ("pandas", "Polars"):
+            ratio = times[who] / times["windrow"]
             bar = LONG_BAR if width == LONG else PANDAS_BAR if who == "pandas" else 1 / POLARS_BAR
             needed = f"≥ {bar:.2g}×" if check else ""
             report.line(
@@ -154,7 +168,7 @@ def distinct(report: Report, rows: int, check: bool) -> None:
         query = f"SELECT count(DISTINCT x) OVER (ORDER BY i {frame}) AS n FROM part"
         connection = duckdb.connect()
         connection.register("part", part)
-        theirs = best(lambda: connection.execute(query).fetchnumpy(), few, repeat=3)
+        theirs = best(lambda: connection.execute(query).fetchnumpy(), few)
         show(report, f"DuckDB, {name}, {few:,} rows", theirs)
         found = ours(part, wr.rows(width), [wr.Distinct("x")])()[f"x_distinct_{width}rows"]
         assert np.array_equal(found.to_numpy(), connection.execute(query).fetchnumpy()["n"])

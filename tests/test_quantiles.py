@@ -340,7 +340,7 @@ def test_one_sort_serves_several(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_members_are_found_by_their_place() -> None:
     generator = np.random.default_rng(1)
-    size = 1_200_000
+    size = 3_300_000
     for members in (
         np.sort(generator.choice(size, 3000, replace=False)),
         np.array([0, 5, size - 1]),

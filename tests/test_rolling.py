@@ -174,9 +174,13 @@ def test_corpus(case: Any) -> None:
         wr.Max("x"),
         wr.First("x"),
         wr.MaxCount("x"),
+        wr.Quantile("x", 0.6, method="lower"),
+        wr.Rank("x"),
+        wr.Distinct("x"),
+        wr.Distinct("x", values=True),
     ]
     if numbers:
-        aggregates += [wr.Sum("x", overflow="null"), wr.Mean("x"), wr.StdDev("x")]
+        aggregates += [wr.Sum("x", overflow="null"), wr.Mean("x"), wr.StdDev("x"), wr.Median("x")]
     if case.kind == "positive":
         aggregates += [wr.GeometricMean("x")]
     if case.kind in ("string", "bytes"):

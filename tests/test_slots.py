@@ -24,6 +24,7 @@ from windrow.aggregates.schema import Field, Schema
 from windrow.columns.arranged import Arranged, Piece, answer, fold, lifted, slots_of
 from windrow.columns.slots import (
     Form,
+    InputSlot,
     OwnSlot,
     PickSlot,
     PowerSlot,
@@ -116,6 +117,9 @@ FORMS: dict[str, tuple[Any, type | None]] = {
     "arg max of texts": (wr.ArgMax("x", "s"), PickSlot),
     "max count": (wr.MaxCount("j"), PythonSlot),
     "concat": (wr.Concat("s"), PythonSlot),
+    "median": (wr.Median("x"), InputSlot),
+    "rank": (wr.Rank("j", nan="missing"), InputSlot),
+    "distinct texts": (wr.Distinct("s"), InputSlot),
     "own, compiled": (GeoMean("p"), OwnSlot),
     "own, compiled, in order": (FirstAndLast("i"), OwnSlot),
     "own, interpreted": (LongestText("s"), PythonSlot),

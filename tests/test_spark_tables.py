@@ -149,7 +149,10 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
     )
 
 
-_ANY = [wr.Count(), wr.Count("x"), wr.First("x"), wr.Last("x"), wr.Max("x"), wr.Min("x")]
+_ANY: list[Any] = [
+    *(wr.Count(), wr.Count("x"), wr.First("x"), wr.Last("x"), wr.Max("x"), wr.Min("x")),
+    *(wr.Quantile("x", 0.6, method="lower"), wr.Distinct("x", values=True)),
+]
 _NUMBERS = [
     *_ANY,
     wr.Sum("x"),

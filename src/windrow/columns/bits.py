@@ -1,6 +1,7 @@
 """A set of small numbers as bits, with counts above them: members are found by their place.
 
-Three levels: 64 numbers a word, 64 words a block, 64 blocks a heap. Where the k-th member is, is
+Three levels: 64 numbers a word, 64 words a block, 256 blocks a heap; counts of heaps are kept only
+where there are several, for all members would change the same one. Where the k-th member is, is
 found from where another one was (a *finger*: a word, and how many members come before it), word by
 word, and by blocks and heaps where it is far: a window that slides moves it a word at most.
 """
@@ -9,16 +10,18 @@ import platform
 from typing import Any
 
 import numpy as np
-from llvmlite.binding import get_host_cpu_features
-from llvmlite.ir import FunctionType
+from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untyped]
+from llvmlite.ir import FunctionType  # type: ignore[import-untyped]
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 _WORD = np.uint64(6)
 _BLOCK = np.uint64(12)
-_HEAP = np.uint64(18)
+_HEAP = np.uint64(20)
+_BLOCKS = np.uint64(8)
 _IN_WORD = np.uint64(63)
+_IN_HEAP = np.uint64(255)
 _ONE = np.uint64(1)
 _NOTHING = np.uint64(0)
 
@@ -48,7 +51,7 @@ def made(size):  # type: ignore[no-untyped-def]
     """The three levels for numbers below ``size``, empty."""
     words = np.zeros((size >> 6) + 2, np.uint64)
     blocks = np.zeros((size >> 12) + 2, np.int64)
-    heaps = np.zeros((size >> 18) + 2, np.int64)
+    heaps = np.zeros((size >> 20) + 2, np.int64)
     return words, blocks, heaps
 
 
@@ -57,7 +60,8 @@ def flip(words, blocks, heaps, number, step):  # type: ignore[no-untyped-def]
     """Put a number in (step 1), or take it out (step -1)."""
     words[number >> _WORD] ^= _ONE << (number & _IN_WORD)
     blocks[number >> _BLOCK] += step
-    heaps[number >> _HEAP] += step
+    if len(heaps) > 2:
+        heaps[number >> _HEAP] += step
 
 
 @njit(cache=True, nogil=True)
@@ -67,12 +71,12 @@ def seek(words, blocks, heaps, k, word, before):  # type: ignore[no-untyped-def]
         if word & _IN_WORD == _NOTHING:
             block = word >> _WORD
             while True:
-                if block & _IN_WORD == _NOTHING:
-                    heap = block >> _WORD
+                if block & _IN_HEAP == _NOTHING:
+                    heap = block >> _BLOCKS
                     while k < before - heaps[heap - _ONE]:
                         heap -= _ONE
                         before -= heaps[heap]
-                    block = heap << _WORD
+                    block = heap << _BLOCKS
                 if k >= before - blocks[block - _ONE]:
                     break
                 block -= _ONE
@@ -89,12 +93,12 @@ def seek(words, blocks, heaps, k, word, before):  # type: ignore[no-untyped-def]
         if word & _IN_WORD == _NOTHING:
             block = word >> _WORD
             while k >= before + blocks[block]:
-                if block & _IN_WORD == _NOTHING:
-                    heap = block >> _WORD
+                if block & _IN_HEAP == _NOTHING:
+                    heap = block >> _BLOCKS
                     while k >= before + heaps[heap]:
                         before += heaps[heap]
                         heap += _ONE
-                    block = heap << _WORD
+                    block = heap << _BLOCKS
                     if k < before + blocks[block]:
                         break
                 before += blocks[block]
@@ -137,8 +141,10 @@ def _deposited(bits, k):  # type: ignore[no-untyped-def]
 
 
 def _can_deposit() -> bool:
+    """Unless numba was told to compile for another processor than this one."""
+    here = not (config.CPU_NAME or config.CPU_FEATURES)
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return x86 and bool(get_host_cpu_features().get("bmi2"))
+    return here and x86 and bool(get_host_cpu_features().get("bmi2"))
 
 
 place_in = _deposited if _can_deposit() else _halved

@@ -7,6 +7,8 @@ long tails), three passes go by the upper 33 bits of the keys' distances; and wh
 decide either, as many as there are bits.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
@@ -26,10 +28,10 @@ _MOST_MOVES = 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def as_float(typing_context, bits):  # type: ignore[no-untyped-def]
+def as_float(typing_context: Any, bits: Any) -> Any:
     """The float with these bits."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
 
     return types.float64(types.uint64), generate

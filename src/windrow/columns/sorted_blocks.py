@@ -21,7 +21,7 @@ from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array, Ranges
 
 LEAST = 1 << 12
-MOST = 1 << 18
+MOST = 1 << 17
 TIMES = 16
 """A block has this many times the rows of a window, between ``LEAST`` and ``MOST``."""
 MOST_SHORTER = 32
