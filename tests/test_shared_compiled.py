@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.sharing import DRIVERS, workload
+from benchmarks.sharing import DRIVERS, GRID, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from windrow.aggregates import canonical
 from windrow.columns.shared import (
     BInt,
     LInt,
@@ -25,6 +26,7 @@ from windrow.columns.shared import (
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import no_cells
 from windrow.columns.shared.l_int import classes_of
+from windrow.columns.shared.limbs import rounded
 from windrow.columns.shared.methods import METHODS
 from windrow.errors import (
     BadBytes,
@@ -38,6 +40,7 @@ from windrow.windows.compare import close, equal
 
 Make = Callable[..., Shared]
 INF, NAN = math.inf, math.nan
+EXAMPLES = settings.default.max_examples if settings.default else 100
 
 FLOATS = st.one_of(
     st.none(),
@@ -140,7 +143,7 @@ def some_ranges(active: range, seed: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("structure", [BInt, Tree, MaterialiseNone])
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES * 60 // 100)
 @given(COLUMNS, st.sampled_from(ORDERED), st.sampled_from([None, 1, 5, 16]), st.integers(0, 99))
 def test_any_associative_aggregate(
     structure: Make, rows: list[Any], aggregate: wr.Aggregate, longest: int | None, seed: int
@@ -155,7 +158,7 @@ def test_any_associative_aggregate(
     check(again, aggregate, rows, some_ranges(shared.active, seed + 1))
 
 
-@settings(max_examples=150)
+@settings(max_examples=EXAMPLES * 150 // 100)
 @given(COLUMNS, st.sampled_from(TOTALS), st.sampled_from([None, 1, 5, 16]), st.integers(0, 99))
 def test_totals_are_subtracted_exactly(
     rows: list[Any], aggregate: wr.Aggregate, longest: int | None, seed: int
@@ -170,7 +173,7 @@ def test_totals_are_subtracted_exactly(
 
 
 @pytest.mark.parametrize("structure", [BInt, Tree, MaterialiseNone])
-@settings(max_examples=30)
+@settings(max_examples=EXAMPLES * 30 // 100)
 @given(st.lists(st.one_of(INTEGERS, BOOLS.map(lambda b: None if b is None else int(b)))))
 def test_sums_of_integers_in_every_structure(structure: Make, rows: list[Any]) -> None:
     for aggregate in (wr.Sum(overflow="null"), wr.Mean()):
@@ -179,7 +182,7 @@ def test_sums_of_integers_in_every_structure(structure: Make, rows: list[Any]) -
         check(shared, aggregate, rows, some_ranges(shared.active, 4))
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES * 60 // 100)
 @given(COLUMNS, st.sampled_from(ORDERED), st.sampled_from([None, 12, 16]), st.integers(0, 99))
 def test_landmarks(
     rows: list[Any], aggregate: wr.Aggregate, longest: int | None, seed: int
@@ -219,7 +222,7 @@ def test_materialised() -> None:
 PAIRS = st.lists(st.one_of(st.none(), st.tuples(TAME, FLOATS)), max_size=50)
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES * 60 // 100)
 @given(PAIRS, st.sampled_from([None, 6]), st.integers(0, 99))
 def test_arg_max(pairs: list[Any], longest: int | None, seed: int) -> None:
     rows = [pair if pair is None else (pair[0], pair[1]) for pair in pairs]
@@ -230,7 +233,7 @@ def test_arg_max(pairs: list[Any], longest: int | None, seed: int) -> None:
         check(shared, wr.ArgMax(), rows, some_ranges(shared.active, seed))
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES * 60 // 100)
 @given(COLUMNS, st.sampled_from([None, 1, 6, 16]), st.sampled_from(METHODS), st.integers(0, 99))
 def test_quantiles(rows: list[Any], longest: int | None, method: str, seed: int) -> None:
     shared = Quantiles(longest)
@@ -259,11 +262,11 @@ def assert_quantile(answer: Any, order: list[Any], phi: float, method: str) -> N
         assert answer is None
         return
     if method == "lower":
-        assert equal(answer, order[max(math.floor(phi * len(order)), 1) - 1] + 0)
+        assert equal(answer, canonical(order[max(math.floor(phi * len(order)), 1) - 1]))
         return
     if not all(map(math.isfinite, order)) or order[-1] - order[0] > 1e300:
         if method in ("higher", "nearest", "inverted_cdf", "closest_observation"):
-            assert any(equal(answer, x + 0) for x in order)
+            assert any(equal(answer, canonical(x)) for x in order)
         return
     options: Any = {"method": method}
     expected = np.quantile(np.array(order, "float64"), phi, **options)
@@ -332,6 +335,16 @@ def test_b_int_needs_few_intervals_and_partials() -> None:
 def test_the_papers_split_in_its_own_positions() -> None:
     # (1, 43) of positions from 1 on; any split into base intervals in order is right
     assert BInt(wr.Max()).intervals(0, 42) == [(5, 0), (3, 4), (1, 20), (0, 42)]
+    assert BInt(wr.Max()).intervals(1, 42) == [
+        (0, 1),
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (4, 1),
+        (3, 4),
+        (1, 20),
+        (0, 42),
+    ]
 
 
 def test_l_int_partials_and_the_papers_example() -> None:
@@ -344,6 +357,24 @@ def test_l_int_partials_and_the_papers_example() -> None:
     assert suffix.stored_partials() <= 5 * 2048
     assert suffix.lookup(9000, 9999) == sum(range(9000, 10_000))
     assert classes_of(range(1, 9)) == [(1, 2), (3, 6), (7, 8)]
+
+
+def test_integers_are_counted_below_any_number() -> None:
+    shared = Quantiles()
+    rows = [3, None, 2**63 - 1, -(2**63), 3]
+    shared.insert_many(rows)
+    for x in (2.5, 3.0, 3.5, NAN, INF, -INF, 1e300, -(2.0**63), 2.0**63, 3, 2**63 - 1):
+        held = [row for row in rows if row is not None]
+        assert shared.count_below(0, 4, x) == sum(1 for row in held if x != x or row < x)
+        assert shared.rank(0, 4, x) == sum(1 for row in held if x != x or row <= x)
+    with pytest.raises(BadSpecification, match="none missing"):
+        shared.rank_many([0], [1], [None])
+    with pytest.raises(BadSpecification, match="2 quantiles"):
+        shared.lookup_many([0], [1], [0.1, 0.2])
+    with pytest.raises(BadSpecification, match="from 0 to 1"):
+        shared.lookup(0, 1, 1.5)
+    with pytest.raises(BadSpecification, match="method is one of"):
+        shared.lookup(0, 1, 0.5, "middle")
 
 
 def test_quantiles_keep_n_log_n() -> None:
@@ -499,3 +530,19 @@ def test_mixed_kernels_agree(kind: str) -> None:
         prepare(mix, kind)(found)
         low = found[:, 0] if kind == "wide" else found
         assert low[~mix.updates].view(np.int64).tolist() == expected, name
+
+
+def test_mixed_kernels_agree_on_floats() -> None:
+    mix = workload(0.5, 500, 64, floats=True)
+    rows = list(mix.before)
+    expected = []
+    for update, value, width in zip(mix.updates, mix.values, mix.widths, strict=True):
+        if update:
+            rows.append(value)
+        else:
+            expected.append(math.fsum(rows[-width:]))
+    for name, prepare in DRIVERS.items():
+        found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
+        prepare(mix, "wide")(found)
+        rounded(found, GRID, answers)
+        assert answers[~mix.updates].tolist() == expected, name

@@ -25,6 +25,8 @@ def numbers_given(values: Any, what: str) -> Array:
     array = np.asarray(values)
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
         raise BadSpecification(f"{what} are whole numbers in one column, not {array.dtype}")
+    if array.dtype.kind == "u" and len(array) and int(array.max()) > np.iinfo(np.int64).max:
+        raise BadSpecification(f"{what} are beyond int64")
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -49,13 +51,15 @@ def times_given(at: Any, size: int, last: int | None, known: bool | None, row: i
     if len(times) != size:
         raise BadSpecification(f"{size} rows, but {len(times)} times")
     if size:
-        before = times[0] if last is None else last
-        falls = np.flatnonzero(np.diff(times, prepend=before) < 0)
+        before = np.empty_like(times)
+        before[0] = times[0] if last is None else last
+        before[1:] = times[:-1]
+        falls = np.flatnonzero(times < before)
         if len(falls):
             i = int(falls[0])
             raise OutOfOrder(
-                f"row {row + i} has time {times[i]}, but a row before it has "
-                f"{times[i - 1] if i else before}: sort the rows by time"
+                f"row {row + i} has time {times[i]}, but a row before it has {before[i]}: "
+                "sort the rows by time"
             )
     return times
 

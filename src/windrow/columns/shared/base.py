@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Aggregate, Mean, Sum, as_aggregate
-from windrow.aggregates.codec import Reader, decode, encode
+from windrow.aggregates.codec import decode
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.ranges import Array
 from windrow.columns.shared.asked import ranges_given, times_given, window_rows
@@ -29,6 +29,7 @@ from windrow.columns.shared.rings import (
     since,
     write_ring,
 )
+from windrow.columns.shared.saved import read, written
 from windrow.columns.shared.values import KINDS, Batch, as_kind, column_of, joined_kind
 from windrow.errors import BadBytes, BadSpecification, InvariantBroken, Refused
 
@@ -60,6 +61,7 @@ class Shared:
             raise BadSpecification(f"longest is a number of rows from 1 on, not {longest!r}")
         if dtype is not None and dtype not in KINDS:
             raise BadSpecification(f"dtype is one of {', '.join(KINDS)}, not {dtype!r}")
+        self._who = f"compiled {type(self).__name__} of {self.aggregate!r}"
         self.longest = longest
         self.dtype = dtype
         inputs = len(self.aggregate.input_kinds)
@@ -70,6 +72,7 @@ class Shared:
         self._end = 0
         self._first = 0
         self.times: Array | None = None
+        self._marks: Array | None = None
         self._restart(0, self._no_rows(), None)
 
     # --- rows come ------------------------------------------------------------------------------
@@ -103,10 +106,11 @@ class Shared:
         self._take(batch, times)
 
     def _batch(self, values: Any) -> tuple[Batch, list[str | None]]:
-        who = f"compiled {type(self).__name__} of {self.aggregate!r}"
+        who = self._who
         inputs = len(self.kinds)
         if not inputs:
-            return Batch(len(values), [], None), []
+            size = len(values) if hasattr(values, "__len__") else len(list(values))
+            return Batch(size, [], None), []
         if inputs > 1 and not isinstance(values, tuple):
             rows = list(values)
             values = tuple([None if row is None else row[i] for row in rows] for i in range(inputs))
@@ -176,7 +180,7 @@ class Shared:
         self._first = self._end = first
         self.rings = [np.zeros(self._capacity, np.int64) for _ in self.kinds]
         self.times = None
-        self._marks: Array | None = None
+        self._marks = None
         self._allocate()
         if batch.size:
             self._take(batch, times)
@@ -307,15 +311,7 @@ class Shared:
 
     def to_bytes(self) -> bytes:
         """The rows held and the options, with a checksum, no pickle; partials are made again."""
-        held, times = self._held()
-        kinds = tuple("" if kind is None else kind for kind in self.kinds)
-        head = (self._options(), self.active.start, held.size, kinds)
-        flags = (held.valid is not None, times is not None)
-        arrays = [column.view(np.int64) for column in held.columns]
-        arrays += [] if times is None else [times]
-        payload = [encode((*head, *flags)), *(a.astype("<i8").tobytes() for a in arrays)]
-        payload += [] if held.valid is None else [held.valid.astype(np.uint8).tobytes()]
-        return frame(b"c", self._fingerprint(self.aggregate), b"".join(payload))
+        return frame(b"c", self._fingerprint(self.aggregate), written(self))
 
     @classmethod
     def from_bytes(cls, data: bytes, aggregate: Any = None) -> Self:
@@ -324,28 +320,9 @@ class Shared:
         what = f"compiled {cls.__name__}" + ("" if known is None else f" of {known!r}")
         reader = unframe(b"c", cls._fingerprint(known), data, what)
         try:
-            options, first, size, kinds, has_valid, has_times = decode(reader)
+            options, *head = decode(reader)
             shared = cls._like(known, options)
-            shared._read(reader, first, size, kinds, has_valid, has_times)
+            read(shared, reader, *head)
         except (ValueError, TypeError) as error:
             raise BadBytes(f"{what}: the bytes do not hold what they should: {error}") from error
         return shared
-
-    def _read(
-        self, r: Reader, first: int, size: int, kinds: Any, has_valid: bool, has_times: bool
-    ) -> None:
-        def numbers() -> Array:
-            return np.frombuffer(r.take(8 * size), "<i8").astype(np.int64)
-
-        columns = [numbers() for _ in kinds]
-        times = numbers() if has_times else None
-        valid = np.frombuffer(r.take(size), np.uint8) == 1 if has_valid else None
-        if r.remaining() or len(kinds) != len(self.kinds) or (self.longest or size) < size:
-            raise BadBytes("other sizes than the head says")
-        self.kinds = [kind or None for kind in kinds]
-        columns = [
-            c.view(np.float64) if k == "float64" else c
-            for c, k in zip(columns, self.kinds, strict=True)
-        ]
-        self._capacity = max(self._capacity, power_of_two(self.longest or size))
-        self._restart(first, Batch(size, columns, valid), times)

@@ -16,7 +16,7 @@ from windrow.columns.shared import tree_kernels
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import combine, identity, inverse, lift, load, no_cells, store
 from windrow.columns.shared.forms import CountForm, Form, MeanForm, SumForm
-from windrow.columns.shared.rings import power_of_two
+from windrow.columns.shared.rings import power_of_two, read_ring, write_ring
 from windrow.columns.shared.values import Batch
 from windrow.errors import BadSpecification
 
@@ -56,68 +56,59 @@ class Tree(Shared):
 
 
 @njit(cache=True, nogil=True)
-def put(cells, items, row):  # type: ignore[no-untyped-def]
-    """Rows from ``row`` on, into their places."""
-    mask = len(cells) - 1
-    for i in range(len(items)):
-        store(cells, (row + i) & mask, lift(cells, items, i))
-
-
-@njit(cache=True, nogil=True)
-def _folded(cells, left, right):  # type: ignore[no-untyped-def]
+def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
     """All rows of a range, one after the other; two runs where the ring's end is between them."""
-    mask = len(cells) - 1
     partial = identity(cells)
     size = right - left + 1
-    start = left & mask
-    head = min(size, len(cells) - start)
+    start = left & (len(rows) - 1)
+    head = min(size, len(rows) - start)
     for i in range(start, start + head):
-        partial = combine(partial, load(cells, i))
+        partial = combine(partial, lift(cells, rows, i))
     for i in range(size - head):
-        partial = combine(partial, load(cells, i))
+        partial = combine(partial, lift(cells, rows, i))
     return partial
 
 
 @njit(cache=True, nogil=True)
-def _fold_many(cells, lefts, rights, out):  # type: ignore[no-untyped-def]
+def _fold_many(rows, lefts, rights, out):  # type: ignore[no-untyped-def]
     for i in range(len(lefts)):
-        store(out, i, _folded(cells, lefts[i], rights[i]))
+        store(out, i, _folded(rows, out, lefts[i], rights[i]))
 
 
 @njit(cache=True, nogil=True)
-def mixed_none(cells, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
+def mixed_none(rows, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
     """Updates and lookups of the last rows, one at a time in the order given."""
-    mask = len(cells) - 1
+    mask = len(rows) - 1
     for i in range(len(updates)):
         if updates[U(i)]:
-            store(cells, row & mask, lift(cells, items, i))
+            rows[U(row & mask)] = items[U(i)]
             row += 1
         else:
-            store(out, i, _folded(cells, row - widths[U(i)], row - 1))
+            store(out, i, _folded(rows, out, row - widths[U(i)], row - 1))
     return row
 
 
 class MaterialiseNone(Shared):
-    """The rows alone: an update stores one, a lookup folds W."""
+    """The rows alone, as they came: an update stores one, a lookup lifts and folds W."""
 
     def _allocate(self) -> None:
-        self._cells = no_cells(self._form.cells, self._capacity)
+        shape = (self._capacity, 2) if self._form.cells == "pair" else self._capacity
+        self._rows = np.zeros(shape, np.int64)
 
     def _append(self, batch: Batch, row: int) -> None:
-        put(self._cells, self._form.items(batch, row), row)
+        write_ring(self._rows, row, self._form.items(batch, row))
 
     def _raw(self, lefts: Array, rights: Array) -> Array:
         out = no_cells(self._form.cells, len(lefts))
-        _fold_many(self._cells, lefts, rights, out)
+        _fold_many(self._rows, lefts, rights, out)
         return out
 
     def stored_partials(self) -> int:
-        """One for each row."""
-        return len(self)
+        """None."""
+        return 0
 
     def _partials(self) -> list[Array]:
-        rows = np.arange(self.active.start, self.active.stop)
-        return [self._cells[rows & (self._capacity - 1)]]
+        return [read_ring(self._rows, self.active.start, self.active.stop)]
 
 
 @njit(cache=True, nogil=True)

@@ -78,6 +78,8 @@ def _store(cells, i, partial):  # type: ignore[no-untyped-def]
 
 @overload(lift)
 def _lift(cells, items, i):  # type: ignore[no-untyped-def]
+    if not isinstance(items.dtype, types.Integer):
+        return None  # floats need a grid
     if cells.dtype.signed:
         if cells.ndim == 1:
             return lambda cells, items, i: items[U(i)]

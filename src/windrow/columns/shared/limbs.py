@@ -77,25 +77,30 @@ def append(totals, row, bits, floats, grid, words, squares):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
+def two_words(b, grid):  # type: ignore[no-untyped-def]
+    """A float, given its bits, in two words; without a branch on its value."""
+    exponent = (b >> 52) & 0x7FF
+    m = U((b & _FRACTION) | (np.int64(exponent > 0) << 52))
+    shift = max(exponent, 1) - 1075 - grid
+    bit = U(shift & 63)
+    low = m << bit
+    high = (m >> U(1)) >> (U(63) - bit)
+    upper = shift >= 64
+    high = low if upper else high
+    low = U(0) if upper else low
+    sign = U(b >> 63)  # all ones where negative
+    one = sign & U(1)
+    low = (low ^ sign) + one
+    return low, (high ^ sign) + (one & U(low == U(0)))
+
+
+@njit(cache=True, nogil=True)
 def append_two(totals, row, bits, grid):  # type: ignore[no-untyped-def]
-    """The same for floats in two words, without a branch on the values."""
+    """The same as ``append`` for floats in two words."""
     mask = len(totals) - 1
     low, high = totals[row & mask, 0], totals[row & mask, 1]
     for i in range(len(bits)):
-        b = bits[U(i)]
-        exponent = (b >> 52) & 0x7FF
-        m = U((b & _FRACTION) | (np.int64(exponent > 0) << 52))
-        shift = max(exponent, 1) - 1075 - grid
-        bit = U(shift & 63)
-        a = m << bit
-        c = (m >> U(1)) >> (U(63) - bit)
-        upper = shift >= 64
-        c = a if upper else c
-        a = U(0) if upper else a
-        sign = U(b >> 63)  # all ones where negative
-        one = sign & U(1)
-        a = (a ^ sign) + one
-        c = (c ^ sign) + (one & U(a == U(0)))
+        a, c = two_words(bits[U(i)], grid)
         low += a
         high += c + U(low < a)
         row += 1

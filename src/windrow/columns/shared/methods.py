@@ -39,13 +39,15 @@ def _inverted(n: Array, phi: Array) -> Array:
 
 
 def _nearest(n: Array, phi: Array) -> Array:
-    return np.round(_at(n, phi))
+    found: Array = np.rint(_at(n, phi))
+    return found
 
 
 def _averaged(n: Array, phi: Array) -> Array:
     place = n * phi - 1
     low = np.floor(place)
-    return np.where(place == low, low + 0.5, low + 1)
+    found: Array = np.where(place == low, low + 0.5, low + 1)
+    return found
 
 
 def _midpoint(n: Array, phi: Array) -> Array:

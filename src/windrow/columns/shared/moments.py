@@ -1,7 +1,5 @@
 """Variances from exact power sums, correctly rounded wherever two words can prove it."""
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -95,9 +93,9 @@ def moments(words, size, grid, counts, ddof, root, out, doubtful):  # type: igno
                 q *= 2.0
                 q_low *= 2.0
                 exponent -= 1
-            s = math.sqrt(q)
-            q_low = (fma(-s, s, q) + q_low) / (2.0 * s)
-            q = s
+            whole = q
+            q = np.sqrt(whole)
+            q_low = (fma(-q, q, whole) + q_low) / (2.0 * q)
             exponent >>= 1
         value = q + q_low
         rest = q_low - (value - q)

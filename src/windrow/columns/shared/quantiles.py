@@ -98,6 +98,8 @@ class Quantiles(Shared):
         wanted = np.asarray(phi, np.float64)
         if not np.all((wanted >= 0.0) & (wanted <= 1.0)):
             raise BadSpecification(f"a quantile is from 0 to 1, not {phi!r}")
+        if wanted.ndim and wanted.shape != left.shape:
+            raise BadSpecification(f"{len(left)} ranges, but {wanted.size} quantiles")
         counts = self.present(left, right)
         ranks, weights = places(name, counts, np.broadcast_to(wanted, counts.shape))
         ranks = np.where(counts > 0, ranks, -1)
@@ -133,14 +135,17 @@ class Quantiles(Shared):
     def _counted(self, lefts: Any, rights: Any, x: Any, equal: bool) -> Array:
         left, right = self._ranges(lefts, rights)
         column = column_of(x, "x")
-        if self.kinds[0] != "float64" and column.kind == "float64":
-            raise BadSpecification(f"these rows are {self.kinds[0]}: compare them with integers")
+        if column.valid is not None or len(column.values) != len(left):
+            raise BadSpecification(f"{len(left)} values to compare with are needed, none missing")
+        counts, out = self.present(left, right), np.empty(len(left), np.int64)
+        below, above = np.zeros(len(left), np.bool_), np.zeros(len(left), np.bool_)
+        if self.kinds[0] != "float64" and column.kind == "float64":  # to the next integer
+            found = np.floor(column.values) if equal else np.ceil(column.values)
+            below, above = found < -(2.0**63), ~(found < 2.0**63)
+            column.values = np.where(below | above, 0.0, found).astype(np.int64)
         keys = keys_of(as_kind(column, self.kinds[0], "x"))
-        if len(keys) != len(left):
-            raise BadSpecification(f"{len(left)} ranges, but {len(keys)} values to compare with")
-        out = np.empty(len(left), np.int64)
         quantile_kernels.count_before(self._runs, left, right, keys, equal, out)
-        return np.minimum(out, self.present(left, right))
+        return np.where(above, counts, np.where(below, 0, np.minimum(out, counts)))
 
     def _raw(self, lefts: Array, rights: Array) -> Array:
         raise AssertionError("quantiles have no partials to combine")

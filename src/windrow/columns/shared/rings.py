@@ -29,7 +29,8 @@ def write_ring(ring: Array, row: int, values: Array) -> None:
 
 def read_ring(ring: Array, first: int, last: int) -> Array:
     """Rows ``first`` to ``last``, the last not included."""
-    return ring[np.arange(first, last) & (len(ring) - 1)]
+    rows: Array = ring[np.arange(first, last) & (len(ring) - 1)]
+    return rows
 
 
 @njit(cache=True, nogil=True)
@@ -100,5 +101,5 @@ def all_present(capacity: int, rows: range) -> Array:
 def since(marks: Array, lefts: Any, rights: Any, column: int) -> Array:
     """How many rows of each range have a mark."""
     mask = len(marks) - 1
-    counts = marks[(rights + 1) & mask, column] - marks[lefts & mask, column]
+    counts: Array = marks[(rights + 1) & mask, column] - marks[lefts & mask, column]
     return counts.astype(np.int64)

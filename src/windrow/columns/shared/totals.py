@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from windrow.columns.shared.r_int import RInt
 
 _SMALLEST = -1074
+_SPARE = 12
 
 
 class Totals:
@@ -58,11 +59,14 @@ class Totals:
         return low >= self.grid and high <= self.grid + 64 * self.words
 
     def widen(self, added: Array, rows: int) -> None:
-        """Start again with as many words as these rows need; what is spare goes to both ends."""
+        """Start again with as many words as these rows need, and some bits to spare at both ends.
+
+        So rows that are a little smaller or larger each time do not make it start again each time.
+        """
         needed = self._needed(_finite(added), rows)
         assert needed is not None
         low, high = needed
-        self.words = max(2, -(-(high - low) // 64))
+        self.words = max(2, -(-(high - low + _SPARE) // 64))
         spare = 64 * self.words - (high - low)
         self.grid = max(low - spare // 2, _SMALLEST)
         self._allocate()

@@ -14,6 +14,8 @@ from windrow.errors import BadValue, Refused
 
 KINDS = ("int64", "float64", "bool")
 _EXACT = 1 << 53
+_SCALARS: dict[type, type] = {float: np.float64, bool: np.int64}
+_NAMES: dict[type, str] = {float: "float64", bool: "bool"}
 _WAY_OUT = "use the object form in windrow.shared, which takes any values"
 
 
@@ -46,6 +48,8 @@ def column_of(values: Any, who: str) -> Column:
         return _of_numpy(values, who)
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         given = list(values)
+        if len(given) == 1 and type(given[0]) in _SCALARS:
+            return Column(np.array(given, _SCALARS[type(given[0])]), None, _NAMES[type(given[0])])
         try:
             values = pa.array(given)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
