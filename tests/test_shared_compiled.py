@@ -24,7 +24,7 @@ from windrow.columns.shared import (
     Tree,
 )
 from windrow.columns.shared.base import Shared
-from windrow.columns.shared.cells import no_cells
+from windrow.columns.shared.cells import no_cells, words
 from windrow.columns.shared.l_int import classes_of
 from windrow.columns.shared.limbs import rounded
 from windrow.columns.shared.methods import METHODS
@@ -528,7 +528,7 @@ def test_mixed_kernels_agree(kind: str) -> None:
     for name, prepare in DRIVERS.items():
         found = no_cells(kind, len(mix.updates))
         prepare(mix, kind)(found)
-        low = found[:, 0] if kind == "wide" else found
+        low = words(found)[:, 0] if kind == "wide" else found
         assert low[~mix.updates].view(np.int64).tolist() == expected, name
 
 
@@ -544,5 +544,5 @@ def test_mixed_kernels_agree_on_floats() -> None:
     for name, prepare in DRIVERS.items():
         found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
         prepare(mix, "wide")(found)
-        rounded(found, GRID, answers)
+        rounded(words(found), GRID, answers)
         assert answers[~mix.updates].tolist() == expected, name

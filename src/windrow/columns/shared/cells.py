@@ -6,8 +6,9 @@
     uint64, one word    the sum, modulo 2**64          Count
     uint64, two words   the sum, modulo 2**128         Sum and Mean of integers
 
-So each structure's kernels are written once. Sums wrap around without harm: only the sum of the
-rows that are asked for must fit.
+So each structure's kernels are written once. Two words are a record, whose places are a constant
+apart: with a second dimension every place would be multiplied out. Sums wrap around without harm:
+only the sum of the rows that are asked for must fit.
 """
 
 from typing import Any
@@ -19,6 +20,8 @@ from numba.extending import overload
 from windrow.columns.ranges import Array
 
 U = np.uint64
+PAIR = np.dtype([("low", np.int64), ("high", np.int64)])
+WIDE = np.dtype([("low", np.uint64), ("high", np.uint64)])
 LEAST = np.iinfo(np.int64).min
 """What never wins: the key of a row that is missing."""
 
@@ -55,49 +58,56 @@ def inverse(total: Any, oldest: Any) -> Any:
 
 @overload(load)
 def _load(cells, i):  # type: ignore[no-untyped-def]
-    if cells.ndim == 1:
-        return lambda cells, i: cells[U(i)]
-    return lambda cells, i: (cells[U(i), U(0)], cells[U(i), U(1)])
+    if isinstance(cells.dtype, types.Record):
+        return lambda cells, i: (cells[U(i)].low, cells[U(i)].high)
+    return lambda cells, i: cells[U(i)]
 
 
 @overload(store)
 def _store(cells, i, partial):  # type: ignore[no-untyped-def]
-    if cells.ndim == 1:
+    if isinstance(cells.dtype, types.Record):
 
-        def one(cells, i, partial):  # type: ignore[no-untyped-def]
-            cells[U(i)] = partial
+        def two(cells, i, partial):  # type: ignore[no-untyped-def]
+            cells[U(i)].low = partial[0]
+            cells[U(i)].high = partial[1]
 
-        return one
+        return two
 
-    def two(cells, i, partial):  # type: ignore[no-untyped-def]
-        cells[U(i), U(0)] = partial[0]
-        cells[U(i), U(1)] = partial[1]
+    def one(cells, i, partial):  # type: ignore[no-untyped-def]
+        cells[U(i)] = partial
 
-    return two
+    return one
+
+
+def _signed(cells: Any) -> bool:
+    kind = cells.dtype
+    return bool((kind.typeof("low") if isinstance(kind, types.Record) else kind).signed)
 
 
 @overload(lift)
 def _lift(cells, items, i):  # type: ignore[no-untyped-def]
     if not isinstance(items.dtype, types.Integer):
         return None  # floats need a grid
-    if cells.dtype.signed:
-        if cells.ndim == 1:
-            return lambda cells, items, i: items[U(i)]
-        return lambda cells, items, i: (items[U(i), U(0)], items[U(i), U(1)])
-    if cells.ndim == 1:
-        return lambda cells, items, i: U(items[U(i)])
-    return lambda cells, items, i: (U(items[U(i)]), U(items[U(i)] >> 63))
+    two = isinstance(cells.dtype, types.Record)
+    if _signed(cells):
+        if two:
+            return lambda cells, items, i: (items[U(i), U(0)], items[U(i), U(1)])
+        return lambda cells, items, i: items[U(i)]
+    if two:
+        return lambda cells, items, i: (U(items[U(i)]), U(items[U(i)] >> 63))
+    return lambda cells, items, i: U(items[U(i)])
 
 
 @overload(identity)
 def _identity(cells):  # type: ignore[no-untyped-def]
-    if cells.dtype.signed:
-        if cells.ndim == 1:
-            return lambda cells: np.int64(LEAST)
-        return lambda cells: (np.int64(LEAST), np.int64(LEAST))
-    if cells.ndim == 1:
-        return lambda cells: U(0)
-    return lambda cells: (U(0), U(0))
+    two = isinstance(cells.dtype, types.Record)
+    if _signed(cells):
+        if two:
+            return lambda cells: (np.int64(LEAST), np.int64(LEAST))
+        return lambda cells: np.int64(LEAST)
+    if two:
+        return lambda cells: (U(0), U(0))
+    return lambda cells: U(0)
 
 
 @overload(combine)
@@ -143,5 +153,11 @@ def no_cells(kind: str, size: int) -> Array:
     if kind == "larger":
         return np.full(size, LEAST, np.int64)
     if kind == "pair":
-        return np.full((size, 2), LEAST, np.int64)
-    return np.zeros(size if kind == "count" else (size, 2), np.uint64)
+        return np.full((size, 2), LEAST, np.int64).view(PAIR)[:, 0]
+    return np.zeros(size, np.uint64 if kind == "count" else WIDE)
+
+
+def words(cells: Array) -> Array:
+    """The two words of each cell, side by side."""
+    flat: Array = cells.view(cells.dtype["low"])
+    return flat.reshape(-1, 2)

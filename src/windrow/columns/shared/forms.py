@@ -20,7 +20,7 @@ from windrow.aggregates import (
 )
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
-from windrow.columns.shared.cells import LEAST
+from windrow.columns.shared.cells import LEAST, words
 from windrow.columns.shared.limbs import rounded
 from windrow.columns.shared.values import Batch, keys_of, values_of
 from windrow.errors import SumOverflow
@@ -134,7 +134,7 @@ class MaxCountForm(Form):
 
     def answers(self, raw: Array, lefts: Array, rights: Array) -> pa.Array:
         """The count alone."""
-        return array_of(np.maximum(raw[:, 1], 0))
+        return array_of(np.maximum(words(raw)[:, 1], 0))
 
 
 class ArgMaxForm(Form):
@@ -153,8 +153,8 @@ class ArgMaxForm(Form):
 
     def answers(self, raw: Array, lefts: Array, rights: Array) -> pa.Array:
         """What the first input holds there."""
-        missing = raw[:, 1] == LEAST
-        return self.rows(~raw[:, 1], missing)
+        turned = words(raw)[:, 1]
+        return self.rows(~turned, turned == LEAST)
 
 
 @njit(cache=True, nogil=True)
@@ -180,6 +180,7 @@ class SumForm(Form):
 
     def answers(self, raw: Array, lefts: Array, rights: Array) -> pa.Array:
         """Checked here and only here: a sum beyond int64 is an error, or null."""
+        raw = words(raw)
         out = np.empty(len(raw), np.int64)
         missing = self.shared.missing(lefts, rights)
         bad = narrowed(raw, out)
@@ -204,7 +205,7 @@ class MeanForm(SumForm):
     def answers(self, raw: Array, lefts: Array, rights: Array) -> pa.Array:
         """The rounded sum, divided."""
         sums = np.empty(len(raw))
-        rounded(raw, 0, sums)
+        rounded(words(raw), 0, sums)
         return self.divided(sums, lefts, rights)
 
     def divided(self, sums: Array, lefts: Array, rights: Array) -> pa.Array:

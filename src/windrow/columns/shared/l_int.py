@@ -7,8 +7,8 @@ landmark) and what lies from there on (``forward``: of every row, all rows from 
 
 Needs: associativity, and widths in classes (Wmin, Wmax), each of which has landmarks of its own.
 Time, for Wmax = 2·Wmin: insert amortised 3 applications of ⊕ for each class, lookup 1.
-Space, for Wmax = 2·Wmin: 4·N partials for each class, of N rows kept. Where all windows end at the
-last row (``suffix=True``), Wmax + 2: over classes that double, 2·N together, and the last rows.
+Space, for Wmax = 2·Wmin: 3·N + Wmin partials for each class, of N rows kept. Where all windows end
+at the last row (``suffix=True``), Wmax + Wmin + 2: over classes that double, 3·N together.
 Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates", VLDB 2004, section
 3.1.2 (c = 2: at most 5·N partials, 4 applications).
 """
@@ -167,7 +167,7 @@ class LInt(Shared):
         )
 
     def stored_partials(self) -> int:
-        """(c + 2)·N for each class, c = ⌈Wmax / Wmin⌉; see above for ``suffix``."""
+        """(c + 1)·N + Wmin for each class, c = ⌈Wmax / Wmin⌉; see above for ``suffix``."""
         held = len(self)
         return sum(
             (_landmarks(a, b) if self.suffix else _landmarks(a, b) * held)
