@@ -1,0 +1,171 @@
+"""B-INT, base intervals, compiled: any window of a stream from O(log W) stored partials.
+
+A base interval of level ℓ covers 2^ℓ rows, the first of which is a multiple of 2^ℓ. Level 0 is a
+ring of the last Nmax rows' partials, level 1 of half as many, and so on, in one array: the top at
+place 1, level ℓ from place capacity >> ℓ on.
+
+Needs: associativity. Sums of floats are left to R-INT, which makes one subtraction of them.
+Time: insert amortised 1 application of ⊕; lookup of a window of W rows at most 2·log2 W.
+Space: fewer than 2·N partials for N rows kept.
+Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates", VLDB 2004, sections
+3.1 and 5.
+"""
+
+import numpy as np
+from numba import njit
+
+from windrow.columns.ranges import Array
+from windrow.columns.shared.base import Shared
+from windrow.columns.shared.bits import leading_zeros, trailing_zeros
+from windrow.columns.shared.cells import combine, identity, lift, load, no_cells, store
+from windrow.columns.shared.values import Batch
+
+U = np.uint64
+_TOP = np.uint64(1 << 63)
+_CHUNK = 1 << 12
+"""Rows whose levels are made one after the other: they fit the nearest cache."""
+
+
+@njit(cache=True, nogil=True)
+def append(cells, items, row, levels):  # type: ignore[no-untyped-def]
+    """Rows from ``row`` on, and every base interval that they complete."""
+    capacity = len(cells) >> 1
+    done = 0
+    while done < len(items):
+        size = min(_CHUNK, capacity, len(items) - done)
+        first, last = row + done, row + done + size
+        for i in range(size):
+            place = capacity + ((first + i) & (capacity - 1))
+            store(cells, place, lift(cells, items, done + i))
+        for level in range(1, levels + 1):
+            a, b = first >> level, last >> level
+            if a == b:
+                break
+            width, below = capacity >> level, capacity >> (level - 1)
+            for k in range(a, b):
+                half = below + ((2 * k) & (below - 1))
+                both = combine(load(cells, half), load(cells, half + 1))
+                store(cells, width + (k & (width - 1)), both)
+        done += size
+
+
+@njit(cache=True, nogil=True)
+def total(cells, left, right):  # type: ignore[no-untyped-def]
+    """The partial of rows ``left`` to ``right``: intervals that grow, then that shrink.
+
+    The row between the two kinds, m, is the one divisible by the highest power of two. The lengths
+    of the intervals before it are the bits of m − left, those of the intervals from it on the bits
+    of right + 1 − m. Level ℓ of the row in place p of level 0 is in place p >> ℓ. (The second kind
+    is taken from behind, which all these ⊕ allow.)
+
+    Three of each kind are taken at a time, since a processor cannot guess how many there are; where
+    there are no more, the place is 0, which holds nothing. Tried and lost: one at a time, more at a
+    time, and a loop over levels.
+    """
+    capacity = U(len(cells) >> 1)
+    at, end = U(left), U(right) + U(1)
+    top = U(63 - leading_zeros(at ^ end))
+    m = (end >> top) << top
+    before, after = m - at, end - m
+    behind = capacity + U(1) + ((m - U(1)) & (capacity - U(1)))
+    here = capacity + (m & (capacity - U(1)))
+    front, back = identity(cells), identity(cells)
+    while True:
+        for _ in range(3):
+            level = U(trailing_zeros(before | _TOP))
+            front = combine(front, load(cells, (behind - before) >> level))
+            before &= before - U(1)
+            level = U(trailing_zeros(after | _TOP))
+            after &= after - U(1)
+            back = combine(back, load(cells, (here + after) >> level))
+        if before | after == U(0):
+            return combine(front, back)
+
+
+@njit(cache=True, nogil=True)
+def look_up(cells, lefts, rights, out):  # type: ignore[no-untyped-def]
+    """The partials of many ranges."""
+    for i in range(len(lefts)):
+        store(out, i, total(cells, lefts[U(i)], rights[U(i)]))
+
+
+@njit(cache=True, nogil=True)
+def mixed(cells, levels, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
+    """Updates and lookups of the last rows, one at a time in the order given."""
+    capacity = len(cells) >> 1
+    for i in range(len(updates)):
+        if updates[U(i)]:
+            partial = lift(cells, items, i)
+            store(cells, capacity + (row & (capacity - 1)), partial)
+            row += 1
+            for level in range(1, min(trailing_zeros(U(row)), levels) + 1):
+                below = capacity >> (level - 1)
+                sibling = below + (((row >> (level - 1)) - 2) & (below - 1))
+                partial = combine(load(cells, sibling), partial)
+                width = capacity >> level
+                store(cells, width + (((row >> level) - 1) & (width - 1)), partial)
+        else:
+            store(out, i, total(cells, row - widths[U(i)], row - 1))
+    return row
+
+
+class BInt(Shared):
+    """All windows of the last rows, from base intervals.
+
+    >>> import windrow as wr
+    >>> shared = BInt(wr.Max(), longest=4)
+    >>> shared.insert_many([3, 1, 4, 1, 5])
+    >>> shared.lookup(2, 3), shared.query(wr.rows(100)), shared.active
+    (4, 5, range(1, 5))
+    """
+
+    def _allocate(self) -> None:
+        self._cells = no_cells(self._form.cells, 2 * self._capacity)
+
+    @property
+    def _levels(self) -> int:
+        """The level of the longest interval that can be asked for."""
+        return (self.longest or self._capacity).bit_length() - 1
+
+    def _append(self, batch: Batch, row: int) -> None:
+        append(self._cells, self._form.items(batch, row), row, self._levels)
+
+    def _raw(self, lefts: Array, rights: Array) -> Array:
+        out = no_cells(self._form.cells, len(lefts))
+        look_up(self._cells, lefts, rights, out)
+        return out
+
+    def intervals(self, left: int, right: int) -> list[tuple[int, int]]:
+        """The base intervals (level, number) that make up rows ``left`` to ``right``, in order."""
+        end = right + 1
+        top = (left ^ end).bit_length() - 1
+        m = end >> top << top
+        found = []
+        before, after = m - left, end - m
+        while before:
+            level = (before & -before).bit_length() - 1
+            found.append((level, m - before >> level))
+            before &= before - 1
+        while after:
+            level = after.bit_length() - 1
+            found.append((level, end - after >> level))
+            after ^= 1 << level
+        return found
+
+    def _stored(self) -> list[range]:
+        """By level, the numbers of the base intervals of active rows."""
+        rows = self.active
+        levels = range(self._levels + 1)
+        return [range(-(-rows.start >> level), rows.stop >> level) for level in levels]
+
+    def stored_partials(self) -> int:
+        """Fewer than twice the rows."""
+        return sum(map(len, self._stored()))
+
+    def _partials(self) -> list[Array]:
+        found = []
+        for level, numbers in enumerate(self._stored()):
+            width = self._capacity >> level
+            places = np.arange(numbers.start, max(numbers.start, numbers.stop)) & (width - 1)
+            found.append(self._cells[width + places])
+        return found
