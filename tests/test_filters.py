@@ -709,7 +709,8 @@ def test_one_shared_window_for_each_key(steps: Any, T: int, ending: int, aggrega
                 window.insert(value)
         expected[key] = window.query()
         assert keyed.value(key, now, T, ending) == expected[key]
-    for bounds in ({"at_least": 3}, {"at_most": 4}, {"between": (2, 5)}):
+    asked: list[dict[str, Any]] = [{"at_least": 3}, {"at_most": 4}, {"between": (2, 5)}]
+    for bounds in asked:
         low, high = bounds.get("between", (bounds.get("at_least", -9), bounds.get("at_most", 999)))
         passing = {k for k, v in expected.items() if v is not None and low <= v <= high}
         found = keyed.lookup(now, T, ending=ending, **bounds) if rows else []

@@ -427,3 +427,10 @@ def test_rounded_floats_are_not_subtracted() -> None:
         shared.insert(0.5)
     assert shared.lookup(0, 0) == 1
     assert len(shared) == 1
+
+
+def test_the_compiled_twin() -> None:
+    twin = BInt.compiled(wr.Max(), longest=100)
+    twin.insert_many([3.0, 1.0, 4.0])
+    assert twin.lookup(0, 1) == 3.0
+    assert Quantiles.compiled(longest=10).longest == 10

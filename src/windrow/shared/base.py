@@ -63,6 +63,16 @@ class Shared(ABC):
         self.begin(self.line.first)
 
     @classmethod
+    def compiled(cls, *options: Any, **named: Any) -> Any:
+        """The compiled twin for windrow's own aggregates of numbers; see ``columns.shared``.
+
+        It takes and gives arrays; ``longest`` is a number of rows, and widths are numbers.
+        """
+        from windrow.columns import shared
+
+        return getattr(shared, cls.__name__)(*options, **named)
+
+    @classmethod
     def refuses(cls, aggregate: Aggregate) -> str | None:
         """Why this structure would not be right for an aggregate, or None where it is."""
         return None
