@@ -49,7 +49,7 @@ def append(cells, items, row, levels):  # type: ignore[no-untyped-def]
         done += size
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def total(cells, left, right):  # type: ignore[no-untyped-def]
     """The partial of rows ``left`` to ``right``: intervals that grow, then that shrink.
 
@@ -70,7 +70,8 @@ def total(cells, left, right):  # type: ignore[no-untyped-def]
     behind = capacity + U(1) + ((m - U(1)) & (capacity - U(1)))
     here = capacity + (m & (capacity - U(1)))
     front, back = identity(cells), identity(cells)
-    while True:
+    more = True
+    while more:
         for _ in range(3):
             level = U(trailing_zeros(before | _TOP))
             front = combine(front, load(cells, (behind - before) >> level))
@@ -78,8 +79,8 @@ def total(cells, left, right):  # type: ignore[no-untyped-def]
             level = U(trailing_zeros(after | _TOP))
             after &= after - U(1)
             back = combine(back, load(cells, (here + after) >> level))
-        if before | after == U(0):
-            return combine(front, back)
+        more = before | after != U(0)
+    return combine(front, back)
 
 
 @njit(cache=True, nogil=True)
@@ -96,14 +97,13 @@ def mixed(cells, levels, row, updates, items, widths, out):  # type: ignore[no-u
     for i in range(len(updates)):
         if updates[U(i)]:
             partial = lift(cells, items, i)
-            store(cells, capacity + (row & (capacity - 1)), partial)
+            place = U(capacity + (row & (capacity - 1)))
+            store(cells, place, partial)
             row += 1
-            for level in range(1, min(trailing_zeros(U(row)), levels) + 1):
-                below = capacity >> (level - 1)
-                sibling = below + (((row >> (level - 1)) - 2) & (below - 1))
-                partial = combine(load(cells, sibling), partial)
-                width = capacity >> level
-                store(cells, width + (((row >> level) - 1) & (width - 1)), partial)
+            for _ in range(trailing_zeros(U(row | 1 << levels))):  # it is a right half
+                partial = combine(load(cells, place - U(1)), partial)
+                place >>= U(1)
+                store(cells, place, partial)
         else:
             store(out, i, total(cells, row - widths[U(i)], row - 1))
     return row

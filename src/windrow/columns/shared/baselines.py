@@ -55,7 +55,7 @@ class Tree(Shared):
         return [self._raw(rows, rows), self._raw(np.full_like(rows, self.active.start), rows)]
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
     """All rows of a range, one after the other; two runs where the ring's end is between them."""
     partial = identity(cells)
