@@ -356,6 +356,16 @@ def test_members_are_found_by_their_place() -> None:
             assert found == members[k]
             if k + 1 < len(members):
                 assert bits.following(words, blocks, np.uint64(found)) == members[k + 1]
+        for number in members.tolist():
+            bits.flip(words, blocks, heaps, np.uint64(number), -1)
+        assert not any(level.any() for level in (words, blocks, heaps))
+
+
+@pytest.mark.parametrize("place_in", [bits.place_in, bits.halved], ids=["as here", "anywhere"])
+def test_places_in_a_word(place_in: Any) -> None:
+    for word in (1, 1 << 63, 0x8000000000000001, 0xF0F0, (1 << 64) - 1, 0x123456789ABCDEF0):
+        places = [i for i in range(64) if word >> i & 1]
+        assert [int(place_in(np.uint64(word), k)) for k in range(len(places))] == places
 
 
 @pytest.mark.parametrize(

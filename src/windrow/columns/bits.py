@@ -107,7 +107,7 @@ def seek(words, blocks, heaps, k, word, before):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _halved(bits, k):  # type: ignore[no-untyped-def]
+def halved(bits, k):  # type: ignore[no-untyped-def]
     """The place of the k-th bit of a word that is set; by halves, without a branch."""
     at = _NOTHING
     left = np.uint64(k)
@@ -147,7 +147,7 @@ def _can_deposit() -> bool:
     return here and x86 and bool(get_host_cpu_features().get("bmi2"))
 
 
-place_in = _deposited if _can_deposit() else _halved
+place_in = _deposited if _can_deposit() else halved
 
 
 @njit(cache=True, nogil=True)

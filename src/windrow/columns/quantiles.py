@@ -70,27 +70,27 @@ def _slide(  # type: ignore[no-untyped-def]
             continue
         if start >= high or end <= low:
             for j in range(low, high):
-                r = rank[j]
+                r = rank[np.uint64(j)]
                 if r >= 0:
                     flip(words, blocks, heaps, np.uint64(r), -1)
             word, before, members = _NOTHING, 0, 0
             low = high = start
         while low > start:
             low -= 1
-            r = rank[low]
+            r = rank[np.uint64(low)]
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), 1)
                 before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members += 1
         while high < end:
-            r = rank[high]
+            r = rank[np.uint64(high)]
             high += 1
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), 1)
                 before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members += 1
         while low < start:
-            r = rank[low]
+            r = rank[np.uint64(low)]
             low += 1
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), -1)
@@ -98,22 +98,22 @@ def _slide(  # type: ignore[no-untyped-def]
                 members -= 1
         while high > end:
             high -= 1
-            r = rank[high]
+            r = rank[np.uint64(high)]
             if r >= 0:
                 flip(words, blocks, heaps, np.uint64(r), -1)
                 before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
                 members -= 1
         if members == 0:
             continue
-        k = place[members]
+        k = place[np.uint64(members)]
         word, before = seek(words, blocks, heaps, k, word, before)
         found = (word << np.uint64(6)) + place_in(words[word], k - before)
-        answer = first + (order[i] if len(order) else i)
+        answer = np.uint64(first + (order[i] if len(order) else i))
         if len(picked):
             picked[answer] = integer_of(keys[found])
             continue
         a = _number(keys[found], kind, numbers)
-        t = fraction[members]
+        t = fraction[np.uint64(members)]
         if t == 0.0:
             out[answer] = a + 0.0
         else:
