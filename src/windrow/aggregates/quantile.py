@@ -40,7 +40,7 @@ _ALPHA_BETA = {
 Array = np.ndarray[Any, Any]
 
 
-def positions(method: str, phi: float, rows: Array) -> tuple[Array, Array]:
+def positions(method: str, phi: float | Array, rows: Array) -> tuple[Array, Array]:
     """For each number of rows where the quantile lies: which value, and how far to the next one.
 
     This is the only place that knows the methods; every engine looks its positions up here.
@@ -67,7 +67,7 @@ def positions(method: str, phi: float, rows: Array) -> tuple[Array, Array]:
     return np.clip(index, 0, np.maximum(n - 1, 0)).astype(np.int64), fraction
 
 
-def _between(method: str, phi: float, n: Array) -> tuple[Array, Array]:
+def _between(method: str, phi: float | Array, n: Array) -> tuple[Array, Array]:
     if method in ("linear", "midpoint"):
         exactly = (n - 1) * phi
     elif method == "averaged_inverted_cdf":
