@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
+.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores bench-approx lint docs clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,7 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks.values
 	$(BIN)/python -m benchmarks.columns
+	$(BIN)/python -m benchmarks.approx
 
 bench-spark: setup java
 	$(BIN)/python -m benchmarks.spark
@@ -49,6 +50,9 @@ bench-stream: setup java
 
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores
+
+bench-approx: setup
+	$(BIN)/python -m benchmarks.approx
 
 docs: setup
 	$(BIN)/python -m tools.generate_docs
