@@ -24,7 +24,9 @@ SLOW = os.environ.get("WINDROW_TESTS") == "slow"
 MANY = settings(max_examples=30_000 if SLOW else 3000)
 
 windows = st.one_of(st.integers(1, 40), st.integers(1, 400))
-ranges = st.one_of(st.integers(1, 12), st.integers(1, 10**6), st.sampled_from([2**31, 2**40, 10**18]))
+ranges = st.one_of(
+    st.integers(1, 12), st.integers(1, 10**6), st.sampled_from([2**31, 2**40, 10**18])
+)
 
 
 @st.composite
@@ -126,7 +128,9 @@ def test_real_values(data: Any, W: int, low: float, width: float, seed: int) -> 
     counter = RealSum(W, low + width, epsilon, minimum=low)
     assert counter.error_bound <= W * epsilon * (counter.maximum - low) * (1 + 1e-9)
     rng = np.random.default_rng(seed)
-    values = np.clip(low + rng.random(3 * W) * rng.choice([0.0, 0.5, 1.0], 3 * W) * width, low, None)
+    values = np.clip(
+        low + rng.random(3 * W) * rng.choice([0.0, 0.5, 1.0], 3 * W) * width, low, None
+    )
     values = np.minimum(values, counter.maximum)
     seen: list[float] = []
     other = copy.deepcopy(counter)

@@ -224,8 +224,8 @@ def _keys_of(keys: Any) -> Array:
     given = np.asarray(keys)
     if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
         raise BadValue(
-            f"keys of type {given.dtype} in {given.ndim} dimensions: a bank's keys are whole numbers "
-            "of up to 64 bits; give text a number first, as in a dictionary or by a stable hash"
+            f"keys of type {given.dtype} in {given.ndim} dimensions: a bank's keys are whole "
+            "numbers of up to 64 bits; give text a number first, as in a dictionary or by a stable hash"
         )
     if given.dtype == np.uint64 and len(given) and given.max() >= 1 << 63:
         raise BadValue("a key of 2**63 or more: keys are signed 64-bit numbers")

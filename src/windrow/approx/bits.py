@@ -2,7 +2,7 @@
 
 
 class Packed:
-    """Whole numbers at bit offsets, lowest bit first; each access touches one field's bytes only."""
+    """Whole numbers at bit offsets, lowest bit first; an access touches one field's bytes."""
 
     __slots__ = ("data",)
 

@@ -20,7 +20,9 @@ def checked_window(window: Any) -> int:
     except TypeError:
         W = 0
     if W < 1 or isinstance(window, bool):
-        raise BadSpecification(f"window={window!r}: a window is a whole number of values, 1 or more")
+        raise BadSpecification(
+            f"window={window!r}: a window is a whole number of values, 1 or more"
+        )
     return W
 
 

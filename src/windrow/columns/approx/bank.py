@@ -13,7 +13,8 @@ from windrow.columns.approx.fields import (
     CELL,
     CELLS,
     FACTOR,
-    I_AT,
+    INDEX,
+    INDEX_AT,
     M_AT,
     SHIFT,
     SURPLUS,
@@ -21,7 +22,6 @@ from windrow.columns.approx.fields import (
     WORD,
     Y_AT,
     B,
-    I,
     K,
     M,
     N,
@@ -96,12 +96,12 @@ def take(rows, start, p, units):  # type: ignore[no-untyped-def]
             blocks = get(rows, start, p[CELLS], p[K])
             put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
         else:
-            i = get(rows, start, p[I_AT], p[I])
+            i = get(rows, start, p[INDEX_AT], p[INDEX])
             at = p[CELLS] + i * p[CELL]
             total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
             put(rows, start, at, p[CELL], cell)
             put(rows, start, p[B_AT], p[B], total)
-            put(rows, start, p[I_AT], p[I], i + 1 if i + 1 < p[K] else 0)
+            put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
     put(rows, start, p[Y_AT], p[Y], y)
     put(rows, start, p[M_AT], p[M], m)
 
@@ -153,7 +153,7 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
             total += 1
     else:
         total = get(rows, start, p[B_AT], p[B])
-        i = get(rows, start, p[I_AT], p[I])
+        i = get(rows, start, p[INDEX_AT], p[INDEX])
         oldest = following = np.int64(0)
         if lost:
             oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])

@@ -7,7 +7,7 @@ from windrow.approx.layout import Layout
 from windrow.columns.ranges import Array
 
 N, THETA, K, CELL, WORD, FACTOR, SHIFT, V, W, SURPLUS = range(10)
-Y_AT, Y, M_AT, M, I_AT, I, B_AT, B, CELLS, SEEN_AT = range(10, 20)
+Y_AT, Y, M_AT, M, INDEX_AT, INDEX, B_AT, B, CELLS = range(10, 19)
 
 
 def numbers(layout: Layout, before: int = 0) -> Array:
@@ -18,9 +18,11 @@ def numbers(layout: Layout, before: int = 0) -> Array:
     b = i + layout.i_bits
     n, k, word = layout.n, layout.k, int(layout.word)
     return np.array(
-        [n, layout.theta, k, layout.cell_bits, word, layout.factor, layout.shift, layout.V]
-        + [layout.W, layout.surplus, y, layout.y_bits, m, layout.m_bits, i, layout.i_bits, b]
-        + [layout.B_bits, before + layout.head_bits, b + layout.B_bits],
+        [
+            *(n, layout.theta, k, layout.cell_bits, word, layout.factor, layout.shift, layout.V),
+            *(layout.W, layout.surplus, y, layout.y_bits, m, layout.m_bits, i, layout.i_bits),
+            *(b, layout.B_bits, before + layout.head_bits),
+        ],
         np.int64,
     )
 

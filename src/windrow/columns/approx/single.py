@@ -9,14 +9,14 @@ from windrow.columns.approx.fields import (
     CELL,
     CELLS,
     FACTOR,
-    I_AT,
+    INDEX,
+    INDEX_AT,
     M_AT,
     SHIFT,
     THETA,
     WORD,
     Y_AT,
     B,
-    I,
     K,
     M,
     N,
@@ -44,7 +44,7 @@ def insert_blocks(data, p, values):  # type: ignore[no-untyped-def]
     factor, shift = p[FACTOR], p[SHIFT]
     half = (np.int64(1) << shift) >> 1
     y, m = get(data, 0, p[Y_AT], p[Y]), get(data, 0, p[M_AT], p[M])
-    i, total = get(data, 0, p[I_AT], p[I]), get(data, 0, p[B_AT], p[B])
+    i, total = get(data, 0, p[INDEX_AT], p[INDEX]), get(data, 0, p[B_AT], p[B])
     blocks = get(data, 0, p[CELLS], k) if word else np.int64(0)
     position, length = 0, len(values)
     while position < length:
@@ -75,7 +75,7 @@ def insert_blocks(data, p, values):  # type: ignore[no-untyped-def]
                     i = 0
     put(data, 0, p[Y_AT], p[Y], y)
     put(data, 0, p[M_AT], p[M], m)
-    put(data, 0, p[I_AT], p[I], i)
+    put(data, 0, p[INDEX_AT], p[INDEX], i)
     put(data, 0, p[B_AT], p[B], total)
     if word:
         put(data, 0, p[CELLS], k, blocks)
@@ -87,7 +87,7 @@ def insert_cells(data, p, values):  # type: ignore[no-untyped-def]
     theta, k, width = p[THETA], p[K], p[CELL]
     factor, shift = p[FACTOR], p[SHIFT]
     half = (np.int64(1) << shift) >> 1
-    y, i = get(data, 0, p[Y_AT], p[Y]), get(data, 0, p[I_AT], p[I])
+    y, i = get(data, 0, p[Y_AT], p[Y]), get(data, 0, p[INDEX_AT], p[INDEX])
     total = get(data, 0, p[B_AT], p[B])
     for j in range(len(values)):
         y += (np.int64(values[j]) * factor + half) >> shift
@@ -102,5 +102,5 @@ def insert_cells(data, p, values):  # type: ignore[no-untyped-def]
         if i == k:
             i = 0
     put(data, 0, p[Y_AT], p[Y], y)
-    put(data, 0, p[I_AT], p[I], i)
+    put(data, 0, p[INDEX_AT], p[INDEX], i)
     put(data, 0, p[B_AT], p[B], total)
