@@ -1,6 +1,6 @@
 """Counters in few bits: their sizes against the lower bounds, their errors, and their speed.
 
-    python -m benchmarks.approx     # about a minute; writes results/approx.md and results/approx.png
+    python -m benchmarks.approx   # half a minute; writes results/approx.md and approx.png
 
 Times are the best of several on one core.
 """
@@ -115,6 +115,7 @@ def five(report: Report) -> None:
 
 class Touching(Packed):
     __slots__ = ("touched",)
+    touched: int
 
     def get(self, offset: int, width: int) -> int:
         self.touched += 1

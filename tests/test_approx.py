@@ -192,6 +192,7 @@ class Counting(Packed):
     """Fields that count how often they are read or written."""
 
     __slots__ = ("touched",)
+    touched: int
 
     def get(self, offset: int, width: int) -> int:
         self.touched += 1

@@ -54,8 +54,8 @@ class Bank:
         layout = self._one.layout
         if not layout.fits_machine_words:
             raise BadSpecification(
-                f"{self._one!r} has fields of more than 56 bits, which a bank does not take: give a "
-                "smaller window or maximum"
+                f"{self._one!r} has fields of more than 56 bits, which a bank does not take: give "
+                "a smaller window or maximum"
             )
         from windrow.columns.approx.fields import numbers
 
@@ -149,9 +149,11 @@ class Bank:
         counter = self._one.to_bytes()
         n = self._used
         body = b"".join(
-            [self.kind[:1].encode(), len(counter).to_bytes(8, "little"), counter]
-            + [n.to_bytes(8, "little"), self._keys[:n].astype("<i8").tobytes()]
-            + [self._rows[: n * self.stride].tobytes()]
+            (
+                *(self.kind[:1].encode(), len(counter).to_bytes(8, "little"), counter),
+                *(n.to_bytes(8, "little"), self._keys[:n].astype("<i8").tobytes()),
+                self._rows[: n * self.stride].tobytes(),
+            )
         )
         return _MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
@@ -225,7 +227,7 @@ def _keys_of(keys: Any) -> Array:
     if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
         raise BadValue(
             f"keys of type {given.dtype} in {given.ndim} dimensions: a bank's keys are whole "
-            "numbers of up to 64 bits; give text a number first, as in a dictionary or by a stable hash"
+            "numbers of up to 64 bits; give text a number first, from a dictionary or a stable hash"
         )
     if given.dtype == np.uint64 and len(given) and given.max() >= 1 << 63:
         raise BadValue("a key of 2**63 or more: keys are signed 64-bit numbers")

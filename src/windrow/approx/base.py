@@ -184,7 +184,7 @@ class Counter:
         for made in (cls, *cls.__subclasses__()):
             if made.kind == kind:
                 limit = () if R is None else (R,)
-                return made(W, *limit, epsilon, clamp=clamp)  # type: ignore[call-arg, arg-type]
+                return made(W, *limit, epsilon, clamp=clamp)  # type: ignore[misc]
         raise frame.wrong_kind(cls.__name__)
 
     def _fresh(self) -> Self:

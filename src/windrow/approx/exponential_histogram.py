@@ -2,9 +2,9 @@
 
 The last W values are kept as buckets of 2^j ones each, newest first, with the time of each bucket's
 newest one; a value x is x ones at once. There are at most ⌈k/2⌉ + 1 buckets of each size, with
-k = ⌈1/ε⌉: one more and the two oldest become one of the next size. Only the oldest bucket can be partly out of
-the window. With size C, between 1 and C of its ones are in; all sizes below have at least ⌈k/2⌉
-buckets, which hold k/2 · (C − 1) ones. Taking the middle, the error is at most
+k = ⌈1/ε⌉: one more and the two oldest become one of the next size. Only the oldest bucket can be
+partly out of the window. With size C, between 1 and C of its ones are in; all sizes below have at
+least ⌈k/2⌉ buckets, which hold k/2 · (C − 1) ones. Taking the middle, the error is at most
 (C − 1)/2 / (1 + k/2 · (C − 1)) < 1/k ≤ ε of the truth.
 
 Buckets with the same time and size are written once with how many there are, so a value costs

@@ -48,7 +48,7 @@ def checked_epsilon(epsilon: Any) -> Fraction:
     """
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise BadSpecification(f"epsilon={epsilon!r} is not a number")
-    if not 0 < epsilon <= 0.25 or not math.isfinite(epsilon):
+    if not 0 < float(epsilon) <= 0.25:
         raise BadSpecification(
             f"epsilon={epsilon!r} must be over 0 and at most 1/4: the error is up to epsilon × "
             "window × maximum, and beyond a quarter the lower bounds do not hold any more"
