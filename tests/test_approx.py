@@ -315,6 +315,14 @@ def test_parameters_too_long_for_a_header() -> None:
         Count.from_bytes(Sum(10, 5, 0.1).to_bytes())
 
 
+def test_values_beyond_a_machine_word() -> None:
+    one, many = Sum(20, 2**70, 0.01), Sum(20, 2**70, 0.01)
+    values = [2**70 - j * 2**60 for j in range(50)]
+    check_stream(one, values)
+    many.insert_many(values)
+    assert one.to_bytes() == many.to_bytes()
+
+
 def test_invariants_are_checked() -> None:
     counter = Count(100, 0.05)
     counter.insert_many([1] * 55)

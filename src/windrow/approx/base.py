@@ -162,8 +162,10 @@ class Counter:
             return values.view(np.uint8)
         if not len(values):
             return np.empty(0, np.int64)
-        if values.dtype.kind not in "iu":
-            return np.array([self._checked(value) for value in values.tolist()], np.int64)
+        wide = self.layout.R >= 1 << 63
+        if values.dtype.kind not in "iu" or wide:
+            checked = [self._checked(value) for value in values.tolist()]
+            return np.array(checked, object if wide else np.int64)
         if self.clamp:
             values = np.clip(values, 0, min(int(self.layout.R), np.iinfo(values.dtype).max))
         elif values.min() < 0 or values.max() > self.layout.R:
@@ -184,7 +186,7 @@ class Counter:
         for made in (cls, *cls.__subclasses__()):
             if made.kind == kind:
                 limit = () if R is None else (R,)
-                return made(W, *limit, epsilon, clamp=clamp)  # type: ignore[misc]
+                return made(W, *limit, epsilon, clamp=clamp)  # type: ignore[misc, call-arg, arg-type]
         raise frame.wrong_kind(cls.__name__)
 
     def _fresh(self) -> Self:
