@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from windrow import aggregates, errors, greedy, shared, stores, windows
+from windrow import aggregates, approx, errors, greedy, shared, stores, windows
 from windrow.aggregates import (
     Aggregate,
     ArgMax,
@@ -68,6 +68,7 @@ __all__ = [
     "Variance",
     "__version__",
     "aggregates",
+    "approx",
     "at_most",
     "bounds",
     "errors",

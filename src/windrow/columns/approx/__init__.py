@@ -1,0 +1,1 @@
+"""Compiled counters: one at a time, and banks of millions."""

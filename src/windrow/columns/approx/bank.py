@@ -1,0 +1,196 @@
+"""A bank's kernels: find a key's row through a small index, and run the machine on its bits.
+
+Rows lie one behind the other, ``stride`` bytes each: one bit that says whether the row was touched
+since the last ``drop_idle``, then the counter's fields. The index has a row number or −1 in each
+place; a key's place is its hash, scaled to the index's length, or the next free one.
+"""
+
+import numpy as np
+from numba import njit
+
+from windrow.columns.approx.fields import (
+    B_AT,
+    CELL,
+    CELLS,
+    FACTOR,
+    INDEX,
+    INDEX_AT,
+    M_AT,
+    SHIFT,
+    SURPLUS,
+    THETA,
+    WORD,
+    Y_AT,
+    B,
+    K,
+    M,
+    N,
+    V,
+    W,
+    Y,
+    get,
+    put,
+)
+
+CHUNK = 512
+
+
+@njit(cache=True, nogil=True, inline="always")
+def place(key, length):  # type: ignore[no-untyped-def]
+    """Where in an index of ``length`` places a key is looked for first (splitmix64)."""
+    h = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(31)
+    return ((h >> np.uint64(32)) * np.uint64(length)) >> np.uint64(32)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def find(index, keys, key):  # type: ignore[no-untyped-def]
+    """The key's row, or −1."""
+    length = np.uint64(len(index))
+    at = place(key, length)
+    while True:
+        row = index[at]
+        if row < 0 or keys[row] == key:
+            return row
+        at += np.uint64(1)
+        if at == length:
+            at = np.uint64(0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def enter(index, key, row):  # type: ignore[no-untyped-def]
+    """Put a row in the first free place for its key."""
+    length = np.uint64(len(index))
+    at = place(key, length)
+    while index[at] >= 0:
+        at += np.uint64(1)
+        if at == length:
+            at = np.uint64(0)
+    index[at] = row
+
+
+@njit(cache=True, nogil=True)
+def build_index(index, keys, used):  # type: ignore[no-untyped-def]
+    """Enter all rows in an index that is all −1."""
+    for row in range(used):
+        enter(index, keys[row], row)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def take(rows, start, p, units):  # type: ignore[no-untyped-def]
+    """One value for the counter at byte ``start``."""
+    rows[start] |= np.uint8(1)
+    y = get(rows, start, p[Y_AT], p[Y]) + units
+    m = get(rows, start, p[M_AT], p[M]) + 1
+    if m == p[N]:
+        m = 0
+        theta = p[THETA]
+        if p[CELL] == 1:
+            cell = np.int64(1 if y >= theta else 0)
+        else:
+            cell = np.int64(np.uint64(y) // np.uint64(theta))
+        y -= cell * theta
+        if p[WORD]:
+            blocks = get(rows, start, p[CELLS], p[K])
+            put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
+        else:
+            i = get(rows, start, p[INDEX_AT], p[INDEX])
+            at = p[CELLS] + i * p[CELL]
+            total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
+            put(rows, start, at, p[CELL], cell)
+            put(rows, start, p[B_AT], p[B], total)
+            put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
+    put(rows, start, p[Y_AT], p[Y], y)
+    put(rows, start, p[M_AT], p[M], m)
+
+
+@njit(cache=True, nogil=True)
+def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignore[no-untyped-def]
+    """Take pairs until they or the free rows end: how many were taken, and the rows in use.
+
+    Rows are looked up for a chunk of pairs before any is changed, so that the processor waits for
+    many places of memory at once.
+    """
+    found = np.empty(CHUNK, np.int64)
+    half = (np.int64(1) << p[SHIFT]) >> 1
+    done, capacity = 0, len(keys)
+    while done < len(new_keys):
+        chunk = min(CHUNK, len(new_keys) - done)
+        full = False
+        for j in range(chunk):
+            key = new_keys[done + j]
+            row = find(index, keys, key)
+            if row < 0:
+                if used == capacity:
+                    chunk, full = j, True
+                    break
+                row = used
+                keys[row] = key
+                enter(index, key, row)
+                used += 1
+            found[j] = row * stride
+        for j in range(chunk):
+            units = (np.int64(values[done + j]) * p[FACTOR] + half) >> p[SHIFT]
+            take(rows, found[j], p, units)
+        done += chunk
+        if full:
+            break
+    return done, used
+
+
+@njit(cache=True, nogil=True, inline="always")
+def estimate(rows, start, p):  # type: ignore[no-untyped-def]
+    """Twice the estimate in units, within what is possible."""
+    y, m = get(rows, start, p[Y_AT], p[Y]), get(rows, start, p[M_AT], p[M])
+    lost = m + p[SURPLUS]
+    if p[WORD]:
+        blocks = get(rows, start, p[CELLS], p[K])
+        oldest, following, total = blocks & 1, (blocks >> 1) & 1, np.int64(0)
+        while blocks:
+            blocks &= blocks - 1
+            total += 1
+    else:
+        total = get(rows, start, p[B_AT], p[B])
+        i = get(rows, start, p[INDEX_AT], p[INDEX])
+        oldest = following = np.int64(0)
+        if lost:
+            oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+            i = i + 1 if i + 1 < p[K] else 0
+            following = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+    gone = lost * oldest
+    if lost >= p[N]:
+        gone = p[N] * oldest + (lost - p[N]) * following
+    twice = 2 * (p[THETA] * total + y - p[V] * gone) - (p[THETA] - 1)
+    return min(max(twice, 0), 2 * p[W] * p[V])
+
+
+@njit(cache=True, nogil=True)
+def query(index, keys, rows, stride, p, asked, scale, out):  # type: ignore[no-untyped-def]
+    """Estimates for keys; 0 for those that the bank does not have."""
+    for j in range(len(asked)):
+        row = find(index, keys, asked[j])
+        out[j] = 0.0 if row < 0 else estimate(rows, np.int64(row) * stride, p) * scale
+
+
+@njit(cache=True, nogil=True)
+def query_rows(rows, used, stride, p, scale, out):  # type: ignore[no-untyped-def]
+    """Estimates for all rows."""
+    for row in range(used):
+        out[row] = estimate(rows, row * stride, p) * scale
+
+
+@njit(cache=True, nogil=True)
+def compact(keys, rows, used, stride):  # type: ignore[no-untyped-def]
+    """Keep the touched rows, in order, and take their mark; how many are left."""
+    kept = 0
+    for row in range(used):
+        if rows[row * stride] & np.uint8(1):
+            keys[kept] = keys[row]
+            for j in range(stride):
+                rows[kept * stride + j] = rows[row * stride + j]
+            rows[kept * stride] &= np.uint8(254)
+            kept += 1
+    rows[kept * stride : used * stride] = 0
+    return kept
