@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="misc,index,operator"
 
+import copy
 import math
 from functools import partial
 from pathlib import Path
@@ -242,7 +243,9 @@ def test_corpus(spark: Any, tmp_path: Path) -> None:  # noqa: F811
         tables.append(table.set_column(0, "k", pa.array(keys)))
         for aggregate in found:
             if aggregate.columns and aggregate.columns != ("k", "x"):
-                aggregates.append(type(aggregate)(name))
+                renamed = copy.copy(aggregate)
+                renamed.columns = (name,)
+                aggregates.append(renamed)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.set_column(2, "id", pa.array(np.arange(table.num_rows)))
     seconds = table["t"].to_numpy()
