@@ -14,9 +14,9 @@ from windrow.errors import BadSpecification, BadValue, OutOfOrder
 from windrow.shared.line import Extent, Line, Window, as_suffix_or_historical
 from windrow.shared.parts import Assemble, split
 from windrow.shared.substream import Choice, PartKey, Plan, Substream, make_plan, part_key
+from windrow.shared.told import Told
 from windrow.slides import Rows
 from windrow.times import duration
-from windrow.windows.compare import equal
 
 Lifted = tuple[int | None, Substream | None, list[Partial], list[Partial]]
 """A row's time, its key's stream, and its partials for the whole stream and for the key's."""
@@ -90,9 +90,7 @@ class Hub:
         self._advanced: int | None = None
         self.on_drop: Callable[[Any], None] | None = None
         self._extents: dict[Window, Extent] = {}
-        self._told: dict[tuple[int, Any], Any] = {}
-        self._touched: set[Any] = set()
-        self._told_at: int | None = None
+        self._told = Told()
         self._idle_ticks: int | None = None
         self._idle_known = False
 
@@ -126,8 +124,7 @@ class Hub:
         del self._about[query.key][query.number]
         if not self._about[query.key]:
             del self._about[query.key]
-        for told in [told for told in self._told if told[0] == query.number]:
-            del self._told[told]
+        self._told.forget(query)
         self._replan()
 
     @property
@@ -182,7 +179,7 @@ class Hub:
             stream.push(own, ticks)
             self._keys.pop(key, None)
             self._keys[key] = stream
-            self._touched.add(key)
+            self._told.touched.add(key)
         self._whole.line.admit(at)
         self._whole.push(partials, ticks)
         self.clock.append(ticks)
@@ -275,7 +272,7 @@ class Hub:
             if self._keys[key].line.newest >= now - self._idle_ticks:
                 return
             del self._keys[key]
-            self._touched.add(key)
+            self._told.touched.add(key)
             if self.on_drop is not None:
                 self.on_drop(key)
 
@@ -343,32 +340,10 @@ class Hub:
     def changes(self, now: Any = None) -> dict[Any, Any]:
         """The answers that are others than when last asked, by query, or by (query, key)."""
         moment = self._moment(now)
-        passed = moment != self._told_at
-        touched = self._touched
-        out: dict[Any, Any] = {}
-        for query in self._queries.values():
-            slides = passed and not (isinstance(query.window, Rows) and not query.window.needs_time)
-            if query.key is EACH:
-                told = [key for number, key in self._told if number == query.number]
-                keys = dict.fromkeys([*self._keys, *told])
-                about = [key for key in keys if slides or key in touched or self._new(query, key)]
-            else:
-                about = [query.key]
-            for key in about:
-                answer = self._answer(query, key, moment)
-                name = (query.number, key)
-                if name in self._told and equal(self._told[name], answer):
-                    continue
-                out[(query, key) if query.key is EACH else query] = answer
-                self._told[name] = answer
-                if query.key is EACH and key not in self._keys:
-                    del self._told[name]
-        self._touched = set()
-        self._told_at = moment
-        return out
-
-    def _new(self, query: Query, key: Any) -> bool:
-        return (query.number, key) not in self._told
+        queries = [(query, query.key is EACH) for query in self._queries.values()]
+        return self._told.changes(
+            queries, self._keys, lambda query, key: self._answer(query, key, moment), moment
+        )
 
     # --- for the curious ------------------------------------------------------------------------
 
