@@ -122,6 +122,33 @@ def test_times_of_changes_are_exact_however_far_time_jumps() -> None:
     assert [(c.key, c.at, c.started) for c in changes] == [("a", 10, False), ("b", 14, False)]
 
 
+def test_time_may_jump_over_everything() -> None:
+    rules = wr.Rules(
+        [("busy", "count(10) >= 2"), ("odd", "count(10) > 1 and x > 0")], key="k", time="at"
+    )
+    for at in (0, 3):
+        rules.insert({"k": "a", "at": at, "x": 1})
+    assert [str(change) for change in rules.advance(1000)] == [
+        "10: busy stopped for 'a'",
+        "10: odd stopped for 'a'",
+    ]
+    assert rules.keys == []
+
+
+def test_what_fires_for_a_key_that_is_dropped_stops() -> None:
+    rules = wr.Rules(
+        [("high", "max(x, rows=5) > 2"), ("also", "x > 2 and x < 9")], key="k", time="at", idle=100
+    )
+    rules.insert({"k": "a", "at": 0, "x": 3})
+    assert rules.firing() == [("high", "a"), ("also", "a")]
+    changes = rules.insert({"k": "b", "at": 500, "x": 0})
+    assert [(c.rule, c.key, c.started, c.at) for c in changes] == [
+        ("high", "a", False, 500),
+        ("also", "a", False, 500),
+    ]
+    assert rules.firing() == []
+
+
 def test_hysteresis() -> None:
     rules = wr.Rules(key="k", time="at")
     rules.add("hot", when="mean(x, rows=2) > 10", until="mean(x, rows=2) < 5")

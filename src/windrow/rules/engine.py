@@ -82,6 +82,7 @@ class Rules:
         self._restless = False  # whether a key where nothing fires can have a rule start by itself
         self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
         self._candidates = Candidates(self._hub)
+        self._left: list[Change] = []
         for name, (aggregate, window) in (features or {}).items():
             self.define(name, aggregate, window)
         for rule in rules:
@@ -207,6 +208,7 @@ class Rules:
             assert now is not None
             self._pass_time(now - 1, changes)  # at this very moment more rows may come
         self._hub.take(key, at, lifted)
+        changes += self._taken_leave()
         moment = self._hub.now_ticks
         state = self._states.get(key)
         if state is None:
@@ -246,10 +248,11 @@ class Rules:
     def advance(self, now: Any) -> list[Change]:
         """Time has passed without an event: what started or stopped until then."""
         changes: list[Change] = []
-        ticks = self._hub.advance(now)
+        ticks = self._hub.ticks(now)
         if ticks is not None:
             self._pass_time(ticks, changes)
-        return changes
+        self._hub.advance(now)
+        return changes + self._taken_leave()
 
     def _instant(self, key: Any, state: KeyState, now: int | None) -> Instant:
         return Instant(self._features, self._hub.substream(key), now, state.row)
@@ -355,7 +358,17 @@ class Rules:
             self._schedule(key, state, self._instant(key, state, now))
 
     def _forget_key(self, key: Any) -> None:
-        self._states.pop(key, None)
+        """A key was silent for so long that the hub drops it: nothing fires for it any more."""
+        state = self._states.pop(key, None)
+        if state is not None:
+            at = self._hub.shown(self._hub.now_ticks)
+            numbers = self._numbers_firing(state)
+            self._left += [Change(self._by_number[n].name, key, False, at) for n in numbers]
+
+    def _taken_leave(self) -> list[Change]:
+        """What stopped because its key was dropped."""
+        left, self._left = self._left, []
+        return left
 
     # --- for the curious ------------------------------------------------------------------------
 
@@ -363,12 +376,16 @@ class Rules:
         """The pairs of rule and key that fire now."""
         out = []
         for key, state in self._states.items():
-            numbers = list(state.firing)
-            for group in self._simple.values():
-                if group.slot < len(state.values):
-                    numbers += group.passed(state.values[group.slot])
-            out += [(self._by_number[number].name, key) for number in sorted(numbers)]
+            numbers = self._numbers_firing(state)
+            out += [(self._by_number[number].name, key) for number in numbers]
         return out
+
+    def _numbers_firing(self, state: KeyState) -> list[int]:
+        numbers = list(state.firing)
+        for group in self._simple.values():
+            if group.slot < len(state.values):
+                numbers += group.passed(state.values[group.slot])
+        return sorted(numbers)
 
     def explain(self) -> str:
         """How rules are found, and what their features are kept in."""
