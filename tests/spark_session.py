@@ -14,6 +14,8 @@ import pytest
 import windrow as wr
 from windrow.windows.compare import equal
 
+SLOW = os.environ.get("WINDROW_TESTS") == "slow"
+"""The long run: everything that CI has not the time for."""
 SETTINGS: dict[str, Any] = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import windrow as wr
-from tests.spark_session import SETTINGS, assert_same, prepare_environment, started
-from tests.stream_session import SLOW, Pipe, counts, random_stream, split
+from tests.spark_session import SETTINGS, SLOW, assert_same, prepare_environment, started
+from tests.stream_session import Pipe, counts, random_stream, split
 
 PARTS = split(random_stream(240, 6, 31, 20), 3, 31)
 MANY = split(random_stream(600, 6, 32, 20), 80 if SLOW else 12, 32)

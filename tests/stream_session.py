@@ -18,7 +18,6 @@ from tests.spark_session import random_table
 START = 1_600_000_000_000_000
 """2020-09-13 12:26:40, in microseconds."""
 SECOND = 1_000_000
-SLOW = os.environ.get("WINDROW_TESTS") == "slow"
 COUNTED = ("rows", "late_rows", "rows_without_time", "answered_rows", "overflows")
 
 

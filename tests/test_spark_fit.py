@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow as wr
+from tests.spark_session import SLOW
 
 TABLE = pa.table({"k": [1, 1, 2, 1], "t": [1, 2, 3, 9], "x": [1.0, 2.0, 3.0, 4.0]})
 SPEC = 'wr.Rolling(key="k", time="t", windows=[wr.time(5)], aggregates=[wr.Sum("x")])'
@@ -96,7 +97,7 @@ print(sorted(row.x_sum_5 for row in features(df).collect()))
 """
 
 
-@pytest.mark.parametrize("how", ["classic", "connect"])
+@pytest.mark.parametrize("how", ["classic", "connect"] if SLOW else ["classic"])
 def test_the_package_is_shipped_to_executors_that_lack_it(how: str, tmp_path: Path) -> None:
     source = str(Path(wr.__file__).parent.parent)
     (tmp_path / "sitecustomize.py").write_text(HIDE.format(source=source))

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
-from tests.spark_session import assert_same, check, frame, random_table, spark  # noqa: F401
-from tests.stream_session import SLOW, Pipe, random_stream, split
+from tests.spark_session import SLOW, assert_same, check, frame, random_table, spark  # noqa: F401
+from tests.stream_session import Pipe, random_stream, split
 from windrow.errors import BadValue, Refused
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -19,6 +19,7 @@ import windrow as wr
 from tests.pairs import GeoMean
 from tests.spark_session import (
     AGGREGATES,
+    SLOW,
     assert_same,
     check,
     frame,
@@ -61,7 +62,7 @@ def jobs_of(spark: Any, action: Callable[[], Any]) -> tuple[Any, int]:  # noqa: 
 # --- random tables -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(5) if SLOW else (0, 2, 4))
 def test_random_tables_with_keys(spark: Any, seed: int) -> None:  # noqa: F811
     table = random_table(250, keys=[1, 3, 100][seed % 3], seed=seed)
     spec = wr.Rolling(
@@ -84,7 +85,9 @@ def test_random_tables_without_a_key(
     check(spark, spec, table, given=seed + 1, partitions=partitions)
 
 
-@pytest.mark.parametrize(("keys", "hot_rows", "partitions"), [(2, 60, 5), (7, 35, 9), (1, 1, 3)])
+@pytest.mark.parametrize(
+    ("keys", "hot_rows", "partitions"), [(2, 60, 5), (7, 35, 9), (1, 1, 3)][-3 if SLOW else -2 :]
+)
 def test_random_tables_with_hot_keys(
     spark: Any,  # noqa: F811
     keys: int,
@@ -304,7 +307,7 @@ def timed(kind: str) -> pa.Table:
     return table.append_column("t", pa.array(times, pa.timestamp("us", zone)))
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"] if SLOW else ["America/New_York"])
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date"])
 def test_zones(spark: Any, kind: str, zone: str) -> None:  # noqa: F811
     table = timed(kind)

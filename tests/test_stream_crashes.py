@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.spark_session import SLOW
 from tests.stream_elsewhere import MANY
-from tests.stream_session import SLOW, Pipe
+from tests.stream_session import Pipe
 
 ROOT = Path(__file__).parent.parent
 KILLS = 20 if SLOW else 3

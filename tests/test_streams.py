@@ -17,12 +17,12 @@ import windrow as wr
 from tests.pairs import GeoMean
 from tests.spark_session import (
     AGGREGATES,
+    SLOW,
     assert_same,
     random_table,
     spark,  # noqa: F401
 )
 from tests.stream_session import (
-    SLOW,
     Pipe,
     answered,
     arrival,
