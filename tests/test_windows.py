@@ -16,7 +16,7 @@ from windrow.testing import cases, check_against_recalc, rolling
 from windrow.testing.strategies import window_machine
 from windrow.windows import ALGORITHMS, Recalc, Window
 
-PROGRAMS = settings() if os.environ.get("WINDROW_TESTS") == "slow" else settings(max_examples=20)
+PROGRAMS = settings() if os.environ.get("WINDROW_TESTS") == "slow" else settings(max_examples=15)
 """There are some 250 pairs: ten thousand programs in every run."""
 
 
