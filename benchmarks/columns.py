@@ -28,10 +28,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from numba import njit
 
 import windrow as wr
 from windrow.columns.builtin import kernels
+from windrow.columns.jit import njit
 
 RESULTS = Path(__file__).parent / "results"
 getcontext().prec = 60

@@ -6,9 +6,9 @@ the filters' own insight, that v rows since a time is one look at the v-th row f
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.filters import counts, extremes, idle, ordered, stabbing, sum_lookups
+from windrow.columns.jit import njit
 
 U = np.uint64
 

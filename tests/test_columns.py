@@ -597,3 +597,37 @@ def test_a_cache_folder_that_cannot_be_written_is_not_needed(tmp_path: Path) -> 
     file = tmp_path / "file"
     file.write_text("not a folder")
     assert run_programs(1, file) == run_programs(1, tmp_path)
+
+
+CALLED = (
+    "from windrow.columns.jit import njit\n@njit(cache=True)\ndef more(x):\n    return x + {}\n"
+)
+CALLER = """
+from windrow.columns.called import more
+from windrow.columns.jit import njit
+@njit(cache=True)
+def twice(x):
+    return 2 * more(x)
+"""
+
+
+def test_a_changed_kernel_changes_its_callers(tmp_path: Path) -> None:
+    package = tmp_path / "windrow" / "columns"
+    package.mkdir(parents=True)
+    real = Path(wr.__file__).parent
+    (package.parent / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "jit.py").write_text((real / "columns" / "jit.py").read_text())
+    (package / "caller.py").write_text(CALLER)
+    environment = os.environ | {"WINDROW_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    program = (
+        "from windrow.columns.caller import twice\n"
+        "print(twice(1), sum(twice.stats.cache_hits.values()))"
+    )
+    found = []
+    for step in (1, 1, 5):
+        (package / "called.py").write_text(CALLED.format(step))
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        found.append(done.stdout.split())
+    assert found == [["4", "0"], ["4", "1"], ["12", "0"]]

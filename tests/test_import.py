@@ -8,9 +8,9 @@ PROBE = """
 import json, sys, time
 import numpy
 before = set(sys.modules)
-start = time.perf_counter()
+start = time.process_time()
 import windrow
-print(json.dumps([time.perf_counter() - start, sorted(set(sys.modules) - before)]))
+print(json.dumps([time.process_time() - start, sorted(set(sys.modules) - before)]))
 """
 
 

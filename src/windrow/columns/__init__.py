@@ -4,8 +4,7 @@
 def warm_up() -> None:
     """Compile every built-in kernel, or load it from the disk, so that no first call waits.
 
-    Compiled code is kept in the user's cache folder (``WINDROW_CACHE_DIR`` names another) and next
-    to the package, or in numba's own cache folder where the package cannot be written.
+    Compiled code is kept in the user's cache folder; ``WINDROW_CACHE_DIR`` names another.
     """
     from windrow.columns.warm import run_everything
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import (
     EMPTY,
@@ -31,6 +30,7 @@ from windrow.aggregates import (
 from windrow.columns import own
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
+from windrow.columns.jit import njit
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Aggregate, GeometricMean, StdDev, Sum, Variance, exact
 from windrow.columns import own
 from windrow.columns.answers import BY_CLASS, Task, differences, means_of_logarithms, prefix_sums
 from windrow.columns.builtin import kernels
 from windrow.columns.expansions import exact_variances
+from windrow.columns.jit import njit
 from windrow.columns.prepare import (
     Column,
     Prepared,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns import bounds as find
 from windrow.columns import engine
 from windrow.columns.answers import answer
+from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared, array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untyped]
 from llvmlite.ir import FunctionType  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
+
+from windrow.columns.jit import njit
 
 _WORD = np.uint64(6)
 _BLOCK = np.uint64(12)

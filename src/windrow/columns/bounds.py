@@ -6,7 +6,8 @@ know about keys. Each function fills the rows ``first`` to ``last``, so that thr
 """
 
 import numpy as np
-from numba import njit
+
+from windrow.columns.jit import njit
 
 U = np.uint64
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Distinct
 from windrow.columns.bits import lowest
+from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.ranks import groups_of

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns import bounds as find
 from windrow.columns.answers import IN_ORDER, answer
+from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
 from windrow.columns.prepare import Prepared, plain_column, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count

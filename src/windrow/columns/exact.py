@@ -9,7 +9,8 @@ range is then the difference of two of them and at most 2·STEP rows.
 import math
 
 import numpy as np
-from numba import njit
+
+from windrow.columns.jit import njit
 
 WORDS = 70
 SIZE = WORDS + 3

@@ -5,9 +5,9 @@ word by word, keeps it so (Shewchuk 1997). Sums of alike numbers take one to thr
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.fused import fma
+from windrow.columns.jit import njit
 
 _LARGE = 2.0**900
 """Numbers beyond this are added apart, scaled down, so that no sum overflows."""

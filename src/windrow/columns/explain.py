@@ -2,11 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns.builtin import kernels
 from windrow.columns.choose import Plan, plan
 from windrow.columns.engine import prepare, window_ranges
+from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.rolling import Rolling

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-from numba import njit
-
+from windrow.columns.jit import njit
 from windrow.columns.kept_text import Dimension
 
 _CALLS = {"abs", "min", "max", "float", "bool", "True", "False", "None"}

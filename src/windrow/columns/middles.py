@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import (
     EMPTY,
@@ -39,6 +38,7 @@ from windrow.aggregates.sorted_runs import without
 from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
+from windrow.columns.jit import njit
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 

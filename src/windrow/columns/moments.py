@@ -10,11 +10,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from windrow.aggregates import StdDev, Variance, exact
 from windrow.columns.builtin import kernels
 from windrow.columns.fused import fma
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.sums import spread
 from windrow.windows import Recalc

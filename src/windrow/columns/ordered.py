@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.prepare import (
     key_codes,
     numbers_of,

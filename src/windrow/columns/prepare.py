@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array, shared_out
 from windrow.errors import BadSpecification, BadValue
 from windrow.times import NANOSECONDS, Clock, clock_of

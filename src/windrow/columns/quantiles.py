@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Quantile
 from windrow.aggregates.quantile import positions
 from windrow.columns.bits import flip, following, made, place_in, seek
+from windrow.columns.jit import njit
 from windrow.columns.prepare import Column, array_of
 from windrow.columns.radix import float_of, integer_of
 from windrow.columns.ranges import Array, Ranges

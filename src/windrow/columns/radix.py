@@ -10,8 +10,10 @@ decide either, as many as there are bits.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from windrow.columns.jit import njit
 
 _DIGIT = 11
 _DIGITS = 1 << _DIGIT

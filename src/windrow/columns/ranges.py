@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from windrow.columns.jit import njit
 
 Array = np.ndarray[Any, Any]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Rank
 from windrow.columns.bits import popcount
+from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds

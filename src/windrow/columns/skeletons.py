@@ -11,7 +11,7 @@ from __future__ import annotations  # those of users' functions name what is not
 import math
 
 import numpy as np
-from numba import njit
+from windrow.columns.jit import njit
 
 U = np.uint64
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns.answers import answer, input_columns
+from windrow.columns.jit import njit
 from windrow.columns.middles import NOTHING, Middle, fold, needs_lists
 from windrow.columns.prepare import (
     Column,

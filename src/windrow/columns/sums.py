@@ -10,10 +10,10 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from windrow.columns import exact
 from windrow.columns.builtin import kernels
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array, Ranges
 
 _REGION = 1 << 17

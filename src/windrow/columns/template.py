@@ -24,11 +24,11 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from windrow.columns import skeletons
+from windrow.columns.jit import cache_folder
 
 
 @dataclass(frozen=True)
@@ -156,21 +156,6 @@ def from_functions(
         error_model="python",
         lift=f"lift({arguments})" + (" if valid[U(j)] else identity" if nulls else ""),
     )
-
-
-def cache_folder() -> Path:
-    """Where generated modules live: a folder of the user's own, whatever the install is."""
-    chosen = os.environ.get("WINDROW_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    home = Path(chosen) if chosen else Path.home() / ".cache"
-    candidates = [home / "windrow", Path(tempfile.gettempdir()) / f"windrow-{os.getuid()}"]
-    for folder in candidates:
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
-            return folder
-    return Path(tempfile.mkdtemp(prefix="windrow-"))
 
 
 def load_with(text: str, names: dict[str, Any]) -> ModuleType:

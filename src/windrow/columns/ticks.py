@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
 from windrow.columns.engine import lengths
+from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared, array_of, plain_column, typed
 from windrow.columns.ranges import Ranges, thread_count
 from windrow.errors import BadSpecification

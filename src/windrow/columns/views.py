@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Aggregate
 from windrow.columns.arranged import Arranged, Piece, answer, codes_of, fold, lifted, slots_of
 from windrow.columns.cells import Cell, Cells, Shelf
+from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of, by_code, plain_column
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.segment_queue import Borders, SegmentQueue

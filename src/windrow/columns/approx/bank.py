@@ -6,7 +6,6 @@ place; a key's place is its hash, scaled to the index's length, or the next free
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.approx.fields import (
     B_AT,
@@ -31,6 +30,7 @@ from windrow.columns.approx.fields import (
     get,
     put,
 )
+from windrow.columns.jit import njit
 
 CHUNK = 512
 

@@ -1,9 +1,9 @@
 """Packed fields in compiled code, and a counter's layout as numbers for it."""
 
 import numpy as np
-from numba import njit
 
 from windrow.approx.layout import Layout
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 
 N, THETA, K, CELL, WORD, FACTOR, SHIFT, V, W, SURPLUS = range(10)

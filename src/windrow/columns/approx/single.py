@@ -1,7 +1,6 @@
 """One counter, many values: the fields stay in registers, blocks are summed as wholes."""
 
 import numpy as np
-from numba import njit
 
 from windrow.approx.layout import Layout
 from windrow.columns.approx.fields import (
@@ -25,6 +24,7 @@ from windrow.columns.approx.fields import (
     numbers,
     put,
 )
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 
 

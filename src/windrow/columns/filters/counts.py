@@ -10,8 +10,6 @@ With the rows at hand (``exact``) that row is read from the ring. Without them a
 entries of all levels in order: those of the sizes that move shift by one, the first is the new row.
 """
 
-from numba import njit
-
 from windrow.columns.filters import idle, ordered
 from windrow.columns.filters.idle import BLOCK, COUNT, FIRST, LENGTH, NEED, NEWEST, SERIAL, SIZE
 from windrow.columns.filters.levels import (
@@ -24,6 +22,7 @@ from windrow.columns.filters.levels import (
     set_entry,
 )
 from windrow.columns.filters.pool import LEAST, give, take
+from windrow.columns.jit import njit
 
 _SMALLEST = 2
 

@@ -17,7 +17,6 @@ O(log N + 2^BITS + output), and there are at most 2·log2(N / 2^BITS) places for
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.filters import idle, stabbing
 from windrow.columns.filters.idle import (
@@ -48,6 +47,7 @@ from windrow.columns.filters.stabbing import (
     TIME,
     VALUE,
 )
+from windrow.columns.jit import njit
 
 LAST = BLOCK
 """The number of a key's youngest row."""

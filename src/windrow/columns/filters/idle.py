@@ -3,7 +3,7 @@
 Rows come in order of time, so a key that gets a row goes to the end: O(1).
 """
 
-from numba import njit
+from windrow.columns.jit import njit
 
 # what is kept of every key, one cache line; the first three mean what each filter says
 COUNT, BLOCK, SIZE, FIRST, LENGTH, OLDER, YOUNGER, NEWEST = range(8)

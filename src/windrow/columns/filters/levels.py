@@ -4,11 +4,10 @@ A level is indexed from the first time that it is asked for. Until then it costs
 entries can be read from the rows that each key keeps.
 """
 
-from numba import njit
-
 from windrow.columns.filters import idle, ordered
 from windrow.columns.filters.idle import BLOCK, COUNT, DROPPED, LENGTH, NEED, NEWEST, OLDEST, SIZE
 from windrow.columns.filters.pool import LEAST, give
+from windrow.columns.jit import njit
 
 # a level: its size is 2^CLASS, its nearest distance NEAR (of counts), its number from the end;
 # LOW says that its index is read off from the early side

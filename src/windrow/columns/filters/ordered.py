@@ -14,9 +14,9 @@ every key that it finds and takes 13 times as long for a lookup; and a scan of t
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.filters.pool import LEAST, give, take
+from windrow.columns.jit import njit
 
 U = np.uint64
 _FIRST = 4

@@ -6,8 +6,8 @@ and returns, and Python (``grown``) doubles the array and calls again with the s
 """
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 
 TOP = 0

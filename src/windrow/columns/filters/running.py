@@ -8,9 +8,9 @@ every two turns of a ring, so that a huge value does not blur the small ones lon
 """
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.exact import SIZE, _add, _rounded
+from windrow.columns.jit import njit
 
 LOST = 2.0**-103
 """What one addition can lose, relative to the running sum."""

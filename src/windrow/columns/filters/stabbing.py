@@ -10,9 +10,8 @@ a dead one moves it to the bottom, once; a heap of which more than half is dead 
 dead cost what they cost when they were added, and a walk sees living ones only.
 """
 
-from numba import njit
-
 from windrow.columns.filters.pool import LEAST, give, take
+from windrow.columns.jit import njit
 
 # a row: a point of some key's staircase
 TIME, VALUE, OWNER, LEFT, NEXT = range(5)

@@ -1,10 +1,9 @@
 """CI-SUM, compiled: sums of one key since a time, and what lookups do with candidates."""
 
-from numba import njit
-
 from windrow.columns.filters import ordered, running
 from windrow.columns.filters.idle import BLOCK, FIRST, LENGTH, NEWEST, SERIAL, SIZE
 from windrow.columns.filters.sums import AGE, BLURRED, before
+from windrow.columns.jit import njit
 
 
 @njit(cache=True, nogil=True)

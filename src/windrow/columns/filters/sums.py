@@ -20,12 +20,11 @@ differences of running sums can be off; where they could not be trusted that far
 from the young end instead.
 """
 
-from numba import njit
-
 from windrow.columns.filters import idle, ordered, running
 from windrow.columns.filters.idle import BLOCK, COUNT, FIRST, LENGTH, NEED, SIZE
 from windrow.columns.filters.levels import LOW, drop_idle, oldest_kept, set_entry
 from windrow.columns.filters.pool import LEAST, give, take
+from windrow.columns.jit import njit
 
 _SMALLEST = 2
 _EARLY = 1.0 - 2.0**-20

@@ -12,8 +12,8 @@ Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates",
 """
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.bits import leading_zeros, trailing_zeros

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 
 from windrow.aggregates import Aggregate, Count, Mean, Sum
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 from windrow.columns.shared import tree_kernels
 from windrow.columns.shared.base import Shared

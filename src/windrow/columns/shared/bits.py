@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from windrow.columns.jit import njit
 
 U = np.uint64
 _LOW = np.uint64(0xFFFFFFFF)

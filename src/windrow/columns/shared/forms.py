@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import (
     Aggregate,
@@ -18,6 +17,7 @@ from windrow.aggregates import (
     Min,
     Sum,
 )
+from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.shared.cells import LEAST, words

@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates import Aggregate
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import combine, lift, load, no_cells, store

@@ -6,8 +6,8 @@ rows asked for must fit, which is its difference of two running totals. Two word
 """
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.shared.bits import float_of, leading_zeros, product
 
 U = np.uint64

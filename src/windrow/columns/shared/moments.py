@@ -1,9 +1,9 @@
 """Variances from exact power sums, correctly rounded wherever two words can prove it."""
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.fused import fma
+from windrow.columns.jit import njit
 from windrow.columns.shared.bits import leading_zeros, product
 from windrow.columns.shared.limbs import times_power
 

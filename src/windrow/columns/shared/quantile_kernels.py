@@ -1,8 +1,8 @@
 """Sorted runs: merged as rows come, and searched together for the k-th smallest."""
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.shared.bits import leading_zeros, trailing_zeros
 
 U = np.uint64

@@ -14,9 +14,9 @@ Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates",
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from windrow.aggregates import Aggregate, Count, GeometricMean, Last, Mean, StdDev, Sum, Variance
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import LEAST, combine, inverse, lift, load, no_cells, store

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 
 U = np.uint64

@@ -5,8 +5,8 @@ nodes are numbered from 1, and 0 is no node.
 """
 
 import numpy as np
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.shared.cells import combine, identity, lift, load, store
 
 U = np.uint64
