@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +110,12 @@ def _session(setup: Setup) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "8",
+        **wr.spark.table_settings(),
         "spark.log.level": "ERROR",
         "spark.local.dir": str(Path(setup.folder) / "spill"),
     }
-    if setup.daemon and find_spec("windrow.spark.daemon"):
-        settings["spark.python.daemon.module"] = "windrow.spark.daemon"
+    if not setup.daemon:
+        del settings["spark.python.daemon.module"]
     if setup.events:
         events = Path(setup.folder) / "events"
         events.mkdir(exist_ok=True)

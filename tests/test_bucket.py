@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools.redis_server import RedisServer
 
 import windrow as wr
 from tests.pairs import GeoMean
@@ -23,6 +25,7 @@ from windrow.columns.stream_plan import STATE_VERSION, Head, StreamPlan, Turn
 from windrow.columns.stretch import Reach
 from windrow.errors import BadBytes, Refused
 from windrow.slides import Rows
+from windrow.stores import Store
 from windrow.stores.chunks import ChunkStore
 
 END = 10**9
@@ -265,8 +268,20 @@ def test_every_aggregate_over_every_window(seed: int) -> None:
     assert_same(stream.found(), spec(table), spec)
 
 
-@pytest.mark.parametrize("kind", ["memory", "rocks"])
-def test_a_stream_in_a_store_goes_on_after_a_crash(kind: str, tmp_path: Path) -> None:
+@pytest.fixture(params=["Memory", "Rocks", "Redis"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Opens one and the same store again and again."""
+    if request.param == "Redis":
+        with RedisServer() as server:
+            yield lambda: wr.stores.Redis(server.url)
+    elif request.param == "Rocks":
+        yield lambda: wr.stores.Rocks(tmp_path / "state")
+    else:
+        memory = wr.stores.Memory()
+        yield lambda: memory
+
+
+def test_a_stream_in_a_store_goes_on_after_a_crash(open_store: Callable[[], Store]) -> None:
     """A bucket's chunks in any store: a turn that was not saved never happened."""
     spec = wr.Rolling(
         key="k",
@@ -283,10 +298,9 @@ def test_a_stream_in_a_store_goes_on_after_a_crash(kind: str, tmp_path: Path) ->
         }
     )
     plan = plan_of(spec, table.schema)
-    memory = wr.stores.Memory()
     answered: list[pa.Table] = []
     for number in range(20):
-        store = memory if kind == "memory" else wr.stores.Rocks(tmp_path / "state")
+        store = open_store()
         rows = table.slice(20 * number, 20)
         frontier = int(rows["t"][0].as_py())
         lost = Bucket(plan, ChunkStore(store, b"stream/0/"))  # dies before it saves
@@ -301,7 +315,7 @@ def test_a_stream_in_a_store_goes_on_after_a_crash(kind: str, tmp_path: Path) ->
             assert chunks
             assert {len(key) for key in chunks} == {len(b"stream/0/c") + 8}
         store.close()
-    store = memory if kind == "memory" else wr.stores.Rocks(tmp_path / "state")
+    store = open_store()
     bucket = Bucket(plan, ChunkStore(store, b"stream/0/"))
     turn = bucket.advance([], END)
     bucket.close()

@@ -29,6 +29,13 @@ def _is_stream(df: Any, options: dict[str, Any]) -> bool:
     return options.get("schema") is None and bool(df.isStreaming)
 
 
+def table_settings() -> dict[str, str]:
+    """Settings with which rows of tables cross to Python faster; see ``docs/spark.md``."""
+    from windrow.spark import stream_state
+
+    return stream_state.table_settings()
+
+
 def stream_settings(buckets: int = 8) -> dict[str, str]:
     """Settings that streams need, or are better off with; see ``docs/streaming.md``."""
     from windrow.spark import stream_state

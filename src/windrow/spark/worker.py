@@ -19,6 +19,7 @@ from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, fold_runs, stretch_answers
 from windrow.rolling import Rolling
 from windrow.slides import rows, time
+from windrow.spark.envelopes import settled
 from windrow.stores import Memory
 from windrow.stores.chunks import ChunkStore
 
@@ -34,6 +35,7 @@ def answer_sorted(
 ) -> Iterator[pa.RecordBatch]:
     """Every row of a partition sorted by key, time and tie, or by one number, with its answers."""
     for table in run_sorted(batches, Carry(spec, by_number=by_number)):
+        settled()
         yield from fitted(table, kinds).to_batches()
 
 
