@@ -1,17 +1,26 @@
 """windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
 
 import importlib
-from typing import Any
+import typing
 
 from windrow import aggregates, approx, errors, greedy, shared, stores, windows
 from windrow.aggregates import (
     Aggregate,
+    All,
+    Any,
     ArgMax,
+    ArgMin,
+    BitAnd,
+    BitOr,
+    BitXor,
     Concat,
+    Correlation,
     Count,
+    Covariance,
     Distinct,
     First,
     GeometricMean,
+    Kurtosis,
     Last,
     LongestRun,
     Max,
@@ -19,12 +28,19 @@ from windrow.aggregates import (
     Mean,
     Median,
     Min,
+    MinCount,
+    Product,
     Quantile,
     Rank,
+    RelativeVariation,
     Several,
+    Skewness,
+    Slope,
+    Spread,
     StdDev,
     Sum,
     Variance,
+    WeightedMean,
 )
 from windrow.rolling import Rolling
 from windrow.rules import Rules
@@ -34,7 +50,7 @@ from windrow.sliding import Sliding
 from windrow.version import __version__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name in ("filters", "spark", "testing"):  # loaded when used
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
@@ -43,13 +59,22 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "EACH",
     "Aggregate",
+    "All",
+    "Any",
     "ArgMax",
+    "ArgMin",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
     "Concat",
+    "Correlation",
     "Count",
+    "Covariance",
     "Distinct",
     "First",
     "GeometricMean",
     "Hub",
+    "Kurtosis",
     "Last",
     "LongestRun",
     "Max",
@@ -57,15 +82,22 @@ __all__ = [
     "Mean",
     "Median",
     "Min",
+    "MinCount",
+    "Product",
     "Quantile",
     "Rank",
+    "RelativeVariation",
     "Rolling",
     "Rules",
     "Several",
+    "Skewness",
     "Sliding",
+    "Slope",
+    "Spread",
     "StdDev",
     "Sum",
     "Variance",
+    "WeightedMean",
     "__version__",
     "aggregates",
     "approx",
