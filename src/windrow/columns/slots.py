@@ -21,14 +21,9 @@ import pyarrow.compute as pc
 from windrow.aggregates import (
     EMPTY,
     Aggregate,
-    ArgMax,
     Count,
-    First,
     GeometricMean,
-    Last,
-    Max,
     Mean,
-    Min,
     StdDev,
     Sum,
     Variance,
@@ -37,6 +32,7 @@ from windrow.columns import own
 from windrow.columns.answers import input_columns
 from windrow.columns.expansions import shortest, shortest_integers, squares
 from windrow.columns.middles import (
+    ENDS,
     LARGEST_EXACT,
     PICKS,
     RUNS,
@@ -45,6 +41,7 @@ from windrow.columns.middles import (
     pick,
     run_sums,
 )
+from windrow.columns.plain import COMPILED
 from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
 
@@ -128,21 +125,23 @@ class InputSlot(Slot):
 class PickSlot(InputSlot):
     """The one row of a run that decides: the largest, the first, ..."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, *how: int) -> None:
         super().__init__(aggregate)
-        self.how = PICKS[type(aggregate)]
+        self.how = how
 
     def _what(self) -> str:
         return self.aggregate.description()
 
     def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
-        """The row that is picked, where there is any."""
+        """The row that is picked, or one for each way of picking, where there is any."""
         column = number_column(arrays[-1], "")
         valid = np.ones(len(column.values), np.bool_) if column.valid is None else column.valid
-        found = np.empty(len(offsets) - 1, np.int64)
-        pick(column.values, valid, offsets, self.how, found)
-        some = found >= 0
-        return [array.take(array_of(found[some])) for array in arrays], some.astype(np.int64)
+        found = np.empty((len(offsets) - 1, len(self.how)), np.int64)
+        for place, how in enumerate(self.how):
+            pick(column.values, valid, offsets, how, found[:, place])
+        some = found[:, 0] >= 0
+        counts = some.astype(np.int64) * len(self.how)
+        return [array.take(array_of(found[some].ravel())) for array in arrays], counts
 
 
 class TotalSlot(Slot):
@@ -246,8 +245,10 @@ class OddSlot(Slot):
 class OwnSlot(Slot):
     """The fields of a compiled aggregate's partial."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, columns: list[Column]) -> None:
         self.aggregate = aggregate
+        self.columns = columns
+        """What the inputs are, without rows."""
         self.name = f"{aggregate.identification}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
@@ -334,8 +335,10 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     if kind is Count:
         return Form(aggregate, rows)
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
-    if kind in (Max, Min, First, Last, ArgMax):
-        return Form(aggregate, rows, (PickSlot(aggregate),))
+    if kind in PICKS:
+        return Form(aggregate, rows, (PickSlot(aggregate, PICKS[kind]),))
+    if kind in ENDS and all(column.words is None for column in empty):
+        return Form(aggregate, rows, (PickSlot(aggregate, 1, 0),))
     if kind in RUNS:
         return Form(aggregate, rows, (InputSlot(aggregate),))
     plain = all(column.words is None and column.type != pa.uint64() for column in empty)
@@ -346,9 +349,9 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
         return Form(aggregate, rows, (*parts, OddSlot(aggregate)))
     if kind is GeometricMean and plain:
         return Form(aggregate, rows, (TotalSlot(aggregate, logarithm=True),))
-    if kind.__module__.partition(".")[0] != "windrow" and plain:
+    if (kind in COMPILED or kind.__module__.partition(".")[0] != "windrow") and plain:
         kinds = tuple(column.values.dtype for column in empty)
         both = [own.compile_aggregate(aggregate, kinds, nulls) for nulls in (False, True)]
         if all(compiled.module is not None for compiled in both):
-            return Form(aggregate, rows, (OwnSlot(aggregate),))
+            return Form(aggregate, rows, (OwnSlot(aggregate, empty),))
     return Form(aggregate, rows, (PythonSlot(aggregate),))
