@@ -34,6 +34,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.aggregates.logic import Any as AnyTrue
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
@@ -42,6 +43,8 @@ from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.plain import WHOLE, check_types
+from windrow.columns.power_kernels import KINDS as POWERS
+from windrow.columns.power_sums import power_answers
 from windrow.columns.prepare import Column, Prepared, array_of, has_nan
 from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
@@ -173,12 +176,13 @@ class Task:
         values = self.column.filled(0)
         return values if self.column.is_float else values.astype(np.float64)
 
-    def require_numbers(self) -> None:
+    def require_numbers(self, column: Column | None = None) -> None:
         """Refuse what cannot be added, and leave what is exact only one by one to Python."""
-        kind = self.column.type
-        if not self.column.is_number and not pa.types.is_decimal(kind):
+        column = self.column if column is None else column
+        kind = column.type
+        if not column.is_number and not pa.types.is_decimal(kind):
             raise BadValue(
-                f"{self.aggregate!r}: column {self.column.name!r} has type {kind}, which cannot be "
+                f"{self.aggregate!r}: column {column.name!r} has type {kind}, which cannot be "
                 "added. Cast it to a number, or use Count, First, Last, Min or Max"
             )
 
@@ -354,6 +358,24 @@ def _moments_with_middle(task: Task, aggregate: Variance) -> pa.Array:
     if isinstance(aggregate, StdDev):
         out = np.sqrt(out)
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+def _powers(task: Task) -> pa.Array:
+    """Covariance, correlation and the like: see ``power_sums``."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
+    columns = input_columns(aggregate, task.table)
+    for column in columns:
+        task.require_numbers(column)
+    if any(column.words is not None for column in columns):
+        return _interpreted(task)
+    masks = [column.valid for column in columns if column.valid is not None]
+    valid = np.logical_and.reduce(masks) if masks else None
+    counts = None if valid is None else prefix_sums(valid)
+    out = power_answers(aggregate, columns, valid, counts, task.ranges, task.middle, task.place)
+    if out is None:
+        return _interpreted(task)
+    return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
 _ORDERED_NAN = np.iinfo(np.int64).max
@@ -635,10 +657,11 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     Median: quantile_answers,
     Rank: rank_answers,
     Distinct: distinct_answers,
+    **dict.fromkeys(POWERS, _powers),
 }
 
 
-NEED_NO_STAND_INS = (Count, Variance, StdDev)
+NEED_NO_STAND_INS = (Count, Variance, StdDev, *POWERS)
 IN_ORDER = (Quantile, Median, Rank, Distinct)
 """Answered from blocks of sorted rows; see ``sorted_blocks``."""
 FORWARD_ONLY = (Variance, StdDev, MaxCount, MinCount, ArgMax, ArgMin)
@@ -663,9 +686,10 @@ def answer(
     without = task.middle is not None and task.stand_ins is None
     if without and type(aggregate) in BY_CLASS and type(aggregate) not in NEED_NO_STAND_INS:
         return _interpreted(task)
-    if ranges.forced and type(aggregate) in BY_CLASS and not isinstance(aggregate, Min | Max):
+    all_ways = isinstance(aggregate, Min | Max | PowerSums)
+    if ranges.forced and type(aggregate) in BY_CLASS and not all_ways:
         raise BadSpecification(
-            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "
-            'your own have); use "auto"'
+            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max, Covariance and its "
+            'kin, and aggregates of your own have); use "auto"'
         )
     return BY_CLASS.get(type(aggregate), _own)(task)

@@ -39,11 +39,13 @@ from windrow.aggregates import (
     exact,
 )
 from windrow.aggregates.logic import Any as AnyTrue
+from windrow.aggregates.power_sums import PowerSums
 from windrow.aggregates.sorted_runs import without
 from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
+from windrow.columns.power_sums import as_floats, power_sums
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
@@ -124,6 +126,8 @@ def fold(
         partials = _counted(rows, _totals(logs, valid, offsets))
     elif kind in (Variance, StdDev):
         partials = _power_sums(columns[0], valid, offsets, rows)
+    elif isinstance(aggregate, PowerSums):
+        partials = power_sums(aggregate, columns, valid, offsets, rows)
     else:
         partials = _own(aggregate, columns, valid if masks else None, offsets)
     return [NOTHING if not n else Middle(p, int(n)) for n, p in zip(rows, partials, strict=True)]
@@ -140,6 +144,8 @@ def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
         return False
     if kind in (Variance, StdDev):
         return not _squares_are_exact(columns[0])
+    if isinstance(aggregate, PowerSums):
+        return any(as_floats(column, 0) is None for column in columns)
     nulls = any(column.valid is not None for column in columns)
     kinds = tuple(column.values.dtype for column in columns)
     return own.compile_aggregate(aggregate, kinds, nulls).module is None
