@@ -371,8 +371,7 @@ def _powers(task: Task) -> pa.Array:
         return _interpreted(task)
     masks = [column.valid for column in columns if column.valid is not None]
     valid = np.logical_and.reduce(masks) if masks else None
-    counts = None if valid is None else prefix_sums(valid)
-    out = power_answers(aggregate, columns, valid, counts, task.ranges, task.middle, task.place)
+    out = power_answers(aggregate, columns, valid, task.ranges, task.middle, task.place)
     if out is None:
         return _interpreted(task)
     return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
@@ -689,7 +688,7 @@ def answer(
     all_ways = isinstance(aggregate, Min | Max | PowerSums)
     if ranges.forced and type(aggregate) in BY_CLASS and not all_ways:
         raise BadSpecification(
-            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max, Covariance and its "
-            'kin, and aggregates of your own have); use "auto"'
+            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max, Covariance and "
+            'its kin, and aggregates of your own have); use "auto"'
         )
     return BY_CLASS.get(type(aggregate), _own)(task)

@@ -11,14 +11,13 @@ and down by its bound rounds to the same float, that float is the correctly roun
 not, NaN comes out, and Python decides; an answer that certainly is NaN comes out as an infinity.
 """
 
-from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
 from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.aggregates.relations import Correlation, Covariance, Slope, WeightedMean
 from windrow.aggregates.shape import Kurtosis, Skewness
-from windrow.columns.template import from_functions, load, render
+from windrow.columns.template import Parts, load, render
 
 PARTS = {1: 1, 2: 2, 3: 4, 4: 6}
 """How many floats hold a product of so many floats exactly."""
@@ -27,20 +26,20 @@ _ARITHMETIC = '''
 from windrow.columns.fused import fma
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def two_sum(a, b):
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def two_prod(a, b):
     p = a * b
     return p, fma(a, b, -p)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def put(t, x):
     a, r = two_sum(t[0], x)
     b, r = two_sum(t[1], r)
@@ -55,7 +54,7 @@ def join(s, t):
     return u[0], u[1], u[2], u[3] + t[3]
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def in_order(t):
     """The same number, its words as far apart as they can be."""
     a, r = two_sum(t[0], t[1])
@@ -65,7 +64,7 @@ def in_order(t):
     return a, b, c, t[3]
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def as_two(t):
     a, b, c, e = in_order(t)
     return a, b, abs(c) + e
@@ -82,7 +81,7 @@ def less3(t, s, c):
     return in_order((u[0], u[1], u[2], u[3] + 1.0000001 * abs(c) * s[3]))
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def add(s, t):
     """Two words each, and bounds."""
     h, r = two_sum(s[0], t[0])
@@ -93,7 +92,7 @@ def add(s, t):
     return h, r, s[2] + t[2] + e
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def times(s, t):
     p, q = two_prod(s[0], t[0])
     small = s[0] * t[1] + s[1] * t[0]
@@ -105,23 +104,23 @@ def times(s, t):
     return h, r, wide + e
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def by(s, c):
     return times(s, (c, 0.0, 0.0))
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def negative(s):
     return -s[0], -s[1], s[2]
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def less2(t, s, c):
     """t - c·s, two words."""
     return add(t, by(s, -c))
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def over(s, t):
     """s / t; t is not 0, and certainly so."""
     q = s[0] / t[0]
@@ -132,7 +131,7 @@ def over(s, t):
     return h, r, wide + 1e-30 * abs(q)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def root(t):
     """The square root of something above 0, and certainly so."""
     s = math.sqrt(t[0])
@@ -142,18 +141,18 @@ def root(t):
     return h, r, 0.51 * t[2] / s + 1e-30 * s
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def nothing(t):
     return t[0] == 0.0 and t[1] == 0.0 and t[2] == 0.0
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def unclear(t):
     """Whether it might be 0 or below."""
     return not (t[0] > 8.0 * t[2] and t[0] > 1e-280)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def certain(t):
     """The float nearest to it, or NaN."""
     if nothing(t):
@@ -164,7 +163,7 @@ def certain(t):
     return np.nan
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", forceinline=True)
 def product(a, b):
     p, q = two_prod(a, b)
     return p, q, 0.0
@@ -222,6 +221,16 @@ _FOURTH = """    inner = add(by(t2, 6.0), by(times(m, t1), -3.0))
 
 _FORMULAS: dict[str, tuple[str, str, str]] = {
     # names of the sums, sums around the means, the answer from those
+    "weighted_mean": (
+        "x w xw",
+        "",
+        """    if nothing(w):
+        return np.inf
+    if unclear((abs(w[0]), 0.0, abs(w[1]) + w[2])):
+        return np.nan
+    return certain(over(xw, w))
+""",
+    ),
     "cov": (
         "x y xy",
         _BOTH,
@@ -267,115 +276,168 @@ _FORMULAS: dict[str, tuple[str, str, str]] = {
 _CENTRED = """
 
 @njit(error_model="numpy")
-def answer_{words}(n, {names}):
-    whole = (n, 0.0, 0.0, 0.0)
+def answer_{words}(n, ddof, {names}):
+    whole = {whole}
 {around}{narrow}{answer}"""
 
-
-def _lower(name: str, fields: list[str], ddof: int, fewest: int) -> str:
-    """The text of ``lower``, and of what it calls."""
-    if name == "weighted_mean":
-        return """
+_HEAD = """
 
 @njit(error_model="numpy")
-def lower(p):
-    weights, products = as_two((p[5], p[6], p[7], p[8])), as_two((p[9], p[10], p[11], p[12]))
-    if nothing(weights):
+def lower(p, ddof, fewest):
+    n = p[0]
+    if n < fewest:
         return np.inf
-    if unclear((abs(weights[0]), 0.0, abs(weights[1]) + weights[2])):
-        return np.nan
-    return certain(over(products, weights))
 """
+
+
+def _lower(name: str, count: int) -> str:
+    """The text of ``lower``, and of what it calls."""
     names, around, answer = _FORMULAS[name]
     sums = names.split()
-    assert len(sums) == len(fields)
+    assert len(sums) == count
     moved = [line.split()[0] for line in around.splitlines() if line.split()[0][0] == "t"]
     narrow = "".join(f"    {t} = as_two({t})\n" for t in moved)
-    text = f"\nddof = {float(ddof)}\n"
-    for words in ("two", "three"):
+    text = ""
+    for words, whole in (("two", "(n, 0.0, 0.0)"), ("three", "(n, 0.0, 0.0, 0.0)")):
         text += _CENTRED.format(
             words=words,
+            whole=whole,
             names=", ".join(sums),
             around=around.format(less="less2" if words == "two" else "less3"),
             narrow=narrow if words == "three" else "",
             answer=answer,
         )
-    text = text.replace("    whole = (n, 0.0, 0.0, 0.0)", "    whole = (n, 0.0, 0.0)", 1)
-    text += "\n\n@njit(error_model='numpy')\ndef lower(p):\n    n = p[0]\n"
-    text += f"    if n < {fewest}:\n        return np.inf\n"
+    text += _HEAD
     for place, sum_ in enumerate(sums):
         at = 1 + 4 * place
         text += f"    {sum_} = in_order((p[{at}], p[{at + 1}], p[{at + 2}], p[{at + 3}]))\n"
     short = ", ".join(f"({s}[0], {s}[1], abs({s}[2]) + {s}[3])" for s in sums)
-    return (
-        text
-        + f"    found = answer_two(n, {short})\n"
-        + f"    return found if found == found else answer_three(n, {', '.join(sums)})\n"
+    text += f"    found = answer_two(n, ddof, {short})\n"
+    if not around:
+        return text + "    return found\n"
+    return text + (
+        f"    return found if found == found else answer_three(n, ddof, {', '.join(sums)})\n"
     )
 
 
-def _product(monomial: Monomial) -> list[str]:
-    """The factors of a monomial."""
-    return [f"x{i}" for i, power in enumerate(monomial) for _ in range(power)]
+def _put(words: str, values: list[str]) -> str:
+    """Lines that add values to the four numbers whose names begin with ``words``, as ``put``."""
+    lines = []
+    for value in values:
+        left = value
+        for k in range(3):
+            lines += [
+                f"u = {words}{k} + {left}",
+                f"v = u - {words}{k}",
+                f"v = ({words}{k} - (u - v)) + ({left} - v)",
+                f"{words}{k} = u",
+            ]
+            if k < 2:
+                lines.append("w = v")
+                left = "w"
+        lines.append(f"{words}3 += abs(v)")
+    return "\n".join(lines)
 
 
-def _lifted(place: int, monomial: Monomial) -> str:
-    """Lines that make the three words of one row's monomial."""
-    factors = _product(monomial)
-    if len(factors) == 1:
-        return f"    m{place} = ({factors[0]}, 0.0, 0.0, 0.0)\n"
-    start = f"    p, q = two_prod({factors[0]}, {factors[1]})\n"
-    if len(factors) == 2:
-        return start + f"    m{place} = (p, q, 0.0, 0.0)\n"
-    if len(factors) == 3:
-        return (
-            start
-            + f"    a, b = two_prod(p, {factors[2]})\n    c, d = two_prod(q, {factors[2]})\n"
-            + f"    m{place} = put(put((a, b, 0.0, 0.0), c), d)\n"
-        )
-    return (
-        start
-        + "    a, b = two_prod(p, p)\n    c, d = two_prod(2.0 * p, q)\n    e, f = two_prod(q, q)\n"
-        + f"    m{place} = put(put(put(put((a, b, 0.0, 0.0), c), d), e), f)\n"
-    )
-
-
-def _from_parts(place: int, monomial: Monomial) -> str:
-    """The same from columns that hold its parts."""
+def _row(place: int, monomial: Monomial, parts: bool) -> tuple[str, list[str]]:
+    """How to make the floats that one row's monomial consists of, and their names."""
     names = [f"m{place}_{i}" for i in range(PARTS[sum(monomial)])]
-    text = f"({', '.join([*names, '0.0'][:2])}, 0.0, 0.0)"
-    for name in names[2:]:
-        text = f"put({text}, {name})"
-    return f"    m{place} = {text}\n"
+    if parts:
+        return "".join(f"{name} = {name}_[U(j)]\n" for name in names), names
+    factors = [f"y{i}" for i, power in enumerate(monomial) for _ in range(power)]
+    if len(factors) == 1:
+        return "", factors
+    first = f"m{place}_0 = {factors[0]} * {factors[1]}\n"
+    first += f"m{place}_1 = fma({factors[0]}, {factors[1]}, -m{place}_0)\n"
+    if len(factors) == 2:
+        return first, names
+    first = f"p, q = two_prod({factors[0]}, {factors[1]})\n"
+    if len(factors) == 3:
+        pairs = [("p", factors[2]), ("q", factors[2])]
+    else:
+        pairs = [("p", "p"), ("2.0 * p", "q"), ("q", "q")]
+    for k, (a, b) in enumerate(pairs):
+        first += f"{names[2 * k]}, {names[2 * k + 1]} = two_prod({a}, {b})\n"
+    return first, names
 
 
 @cache
-def power_kernels(
-    kind: type[PowerSums], ddof: int, fewest: int, nulls: bool, parts: bool
-) -> ModuleType:
-    """The kernels of an aggregate over its inputs, or over the number of rows and parts of sums."""
-    count = len(kind.monomials)
+def power_kernels(kind: type[PowerSums], parts: bool) -> ModuleType:
+    """The kernels of an aggregate over its inputs, or over the floats that its sums consist of.
+
+    The first input says how many rows each row stands for, 0 where it is missing.
+    """
+    monomials = kind.monomials
+    count = len(monomials)
+    columns = [f"x{i}" for i in range(len(monomials[0]))]
     if parts:
-        inputs = ["rows_", *part_names(kind.monomials)]
-        lines = [_from_parts(i, m) for i, m in enumerate(kind.monomials)]
-    else:
-        inputs = [f"x{i}" for i in range(len(kind.monomials[0]))]
-        lines = [_lifted(i, m) for i, m in enumerate(kind.monomials)]
-    words = ", ".join(f"m{i}[{k}]" for i in range(count) for k in range(4))
-    text = _ARITHMETIC
-    text += f"\nidentity = ({'0.0, ' * (1 + 4 * count)})\n"
-    text += f"\n\n@njit(error_model='numpy')\ndef lift({', '.join(inputs)}):\n{''.join(lines)}"
-    text += f"    return ({'rows_' if parts else '1.0'}, {words})\n"
-    text += "\n\n@njit(error_model='numpy')\ndef combine(s, t):\n"
+        columns = [f"{name}_" for name in part_names(monomials)]
+    rows = [_row(i, m, parts) for i, m in enumerate(monomials)]
+    load_inputs = "" if parts else "".join(f"y{i} = x{i}[U(j)]\n" for i in range(len(columns)))
+    made = load_inputs + "".join(text for text, _ in rows)
+
+    def step(side: str) -> str:
+        added = "\n".join(_put(f"{side}{i}_", names) for i, (_, names) in enumerate(rows))
+        return f"{side}n += rows_[U(j)]\n{made}{added}"
+
+    def names(side: str) -> list[str]:
+        return [f"{side}n", *(f"{side}{i}_{k}" for i in range(count) for k in range(4))]
+
+    fields = 1 + 4 * count
+    zero = "\n".join(f"{name} = 0.0" for name in names("#"))
+    merged = [f"g{name[1:]} = s{i}[k]" for i, name in enumerate(names("#"))]
+    merged += ["gn += bn"]
     for i in range(count):
-        one, two = (", ".join(f"{x}[{1 + 4 * i + k}]" for k in range(4)) for x in ("s", "t"))
+        merged += [_put(f"g{i}_", [f"b{i}_{k}" for k in range(3)]), f"g{i}_3 += b{i}_3"]
+    merged += [f"p = ({', '.join(names('g'))})"]
+    lift = f"lift({', '.join(f'{c}[U(j)]' for c in ['rows_', *columns])})"
+    return load(
+        render(
+            Parts(
+                source=_ARITHMETIC + _functions(kind, columns, rows, parts) + _lower(kind.name, count),
+                inputs=("rows_", *columns),
+                types=("np.float64",) * fields,
+                front_start=zero.replace("#", "f"),
+                front_step=step("f"),
+                store="\n".join(f"s{i}[k] = {name}" for i, name in enumerate(names("f"))),
+                back_start=zero.replace("#", "b"),
+                back_step=step("b"),
+                merge="\n".join(merged),
+                emit="out[U(i)] = lower(p, ddof, fewest)",
+                empty="out[U(i)] = np.inf",
+                extra="ddof, fewest, ",
+                lift=lift,
+            )
+        ),
+        f"power_{kind.name}",
+    )
+
+
+def _functions(
+    kind: type[PowerSums], columns: list[str], rows: list[tuple[str, list[str]]], parts: bool
+) -> str:
+    """``identity``, ``lift`` and ``combine``, for ways of sliding that go by those."""
+    count = len(rows)
+    text = f"\n\nidentity = ({'0.0, ' * (1 + 4 * count)})\n"
+    text += f"\n\n@njit\ndef lift(rows_, {', '.join(columns)}):\n"
+    made = "".join(lines for lines, _ in rows)
+    if parts:
+        made = "".join(f"{c[:-1]} = {c}\n" for c in columns)
+    else:
+        made = "".join(f"y{i} = x{i}\n" for i in range(len(columns))) + made
+    text += "".join(f"    {line}\n" for line in made.splitlines())
+    for i, (_, names) in enumerate(rows):
+        start = f"({', '.join([*names, '0.0'][:2])}, 0.0, 0.0)"
+        for name in names[2:]:
+            start = f"put({start}, {name})"
+        text += f"    m{i} = {start}\n"
+    words = ", ".join(f"m{i}[{k}]" for i in range(count) for k in range(4))
+    text += f"    return (rows_, {words})\n"
+    text += "\n\n@njit\ndef combine(s, t):\n"
+    for i in range(count):
+        one, two = (", ".join(f"{x}[{1 + 4 * i + k}]" for k in range(4)) for x in "st")
         text += f"    m{i} = join(({one}), ({two}))\n"
-    text += f"    return (s[0] + t[0], {words})\n"
-    text += _lower(kind.name, words.split(", ")[::4], ddof, fewest)
-    types = ("np.float64",) * (1 + 4 * count)
-    filled = from_functions(text, tuple(inputs), types, nulls)
-    rendered = render(replace(filled, error_model="numpy"))
-    return load(rendered, f"power_{kind.name}")
+    return text + f"    return (s[0] + t[0], {words})\n"
 
 
 def part_names(monomials: tuple[Monomial, ...]) -> list[str]:

@@ -9,7 +9,6 @@ constant, where that is exact for every row: no answer here changes by that, but
 from functools import reduce
 from itertools import product
 from math import comb
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,9 +42,17 @@ def freedom(aggregate: PowerSums) -> int:
     return getattr(aggregate, "ddof", 0)
 
 
-def _kernels(aggregate: PowerSums, nulls: bool, parts: bool) -> ModuleType:
-    free, fewest = freedom(aggregate), aggregate.fewest
-    return power_kernels(type(aggregate), free, fewest, nulls, parts)
+def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges) -> Array:
+    """What the kernels say: NaN where they are not certain, an infinity for a certain NaN."""
+    module = power_kernels(type(aggregate), parts)
+    out = np.full(len(ranges), np.inf)
+    rest = (float(freedom(aggregate)), float(aggregate.fewest), out)
+    if ranges.width is not None:  # one kernel for all ranges: each takes seconds to compile
+        ranges = ranges.like(*(bound.astype(np.int32) for bound in ranges.bounds()))
+    ranges.in_parallel(
+        lambda first, last: ranges.run(module, tuple(inputs), first, last, *rest)
+    )
+    return out
 
 
 def degree(monomials: tuple[Monomial, ...]) -> int:
@@ -132,7 +139,6 @@ def power_answers(
     aggregate: PowerSums,
     columns: list[Column],
     valid: Array | None,
-    counts: Array | None,
     ranges: Ranges,
     middle: "Middle | None" = None,
     place: int = 0,
@@ -155,16 +161,9 @@ def power_answers(
         rows = np.flatnonzero(odd).tolist()
         known = {i: aggregate.lift(*(float(x[i]) for x in inputs)) for i in rows}
         inputs = [np.where(odd, 0.0, x) for x in inputs]
-    least = np.int64(1)
+    weights = np.ones(len(inputs[0])) if valid is None else valid.astype(np.float64)
     if middle is None:
-        mask: Any = np.empty(0, np.bool_) if valid is None else valid
-        prefix: Any = np.empty(0, np.int64) if counts is None else counts
-        module = _kernels(aggregate, valid is not None, False)
-        out = np.full(len(ranges), np.inf)
-        ranges.in_parallel(
-            lambda first, last: ranges.run(module, (*inputs, mask), first, last, prefix, least, out)
-        )
-        weights = None if valid is None else valid.astype(np.float64)
+        out = _run(aggregate, [weights, *inputs], False, ranges)
         return decided(aggregate, None, inputs, weights, known, ranges, out)
     total = moved(aggregate.monomials, middle.partial, centres)
     stand_ins = None if total is None else _stand_ins(aggregate.monomials, total)
@@ -175,7 +174,6 @@ def power_answers(
         [np.insert(part, place, new) for part, new in zip(arrays, more, strict=True)]
         for arrays, more in zip(parts_of(aggregate.monomials, inputs), stand_ins, strict=True)
     ]
-    weights = np.ones(len(inputs[0])) if valid is None else valid.astype(np.float64)
     weights = np.insert(weights, place, [float(middle.rows), *[0.0] * (count - 1)])
     lo, hi = ranges.bounds()
     ranges = ranges.like(lo, hi + (count - 1))
@@ -187,15 +185,8 @@ def from_parts(
     aggregate: PowerSums, parts: Parts, weights: Array, known: dict[int, Any], ranges: Ranges
 ) -> Array:
     """Answers where rows may stand for many: ``weights`` says how many, ``known`` has odd ones."""
-    module = _kernels(aggregate, False, True)
     inputs = [weights, *(part for arrays in parts for part in arrays)]
-    nothing: Any = np.empty(0, np.bool_)
-    out = np.full(len(ranges), np.inf)
-    ranges.in_parallel(
-        lambda first, last: ranges.run(
-            module, (*inputs, nothing), first, last, np.empty(0, np.int64), np.int64(1), out
-        )
-    )
+    out = _run(aggregate, inputs, True, ranges)
     return decided(aggregate, parts, [], weights, known, ranges, out)
 
 
