@@ -164,10 +164,17 @@ _NUMBERS = [
     wr.StdDev("x", ddof=0),
     wr.MaxCount("x"),
     wr.ArgMax("k", "x"),
+    wr.ArgMin("k", "x"),
+    *(wr.MinCount("x"), wr.Spread("x"), wr.RelativeVariation("x"), wr.Product("x")),
+    *(wr.Skewness("x"), wr.Kurtosis("x", population=True)),
+    *(wr.Covariance("x", "id"), wr.Correlation("x", "id"), wr.Slope("x", "id")),
+    wr.WeightedMean("x", "id"),
 ]
 CORPUS: dict[str, tuple[tuple[type, ...], pa.DataType, list[Any]]] = {
     "floats": ((int, float), pa.float64(), _NUMBERS),
     "integers": ((int,), pa.int64(), _NUMBERS),
+    "bits": ((int,), pa.int64(), [wr.BitAnd("x"), wr.BitOr("x"), wr.BitXor("x")]),
+    "booleans": ((bool,), pa.bool_(), [*_ANY, wr.All("x"), wr.Any("x"), wr.Sum("x")]),
     "decimals": ((Decimal,), pa.decimal128(12, 3), [*_ANY, wr.Sum("x"), wr.ArgMax("k", "x")]),
     "texts": ((str,), pa.string(), [*_ANY, wr.Concat("x"), wr.MaxCount("x")]),
     "bytes": ((bytes,), pa.binary(), [*_ANY, wr.Concat("x"), wr.ArgMax("k", "x")]),

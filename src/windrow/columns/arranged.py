@@ -21,6 +21,7 @@ from windrow.aggregates import (
     Variance,
     exact,
 )
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import (
     BY_CLASS,
@@ -33,6 +34,7 @@ from windrow.columns.answers import (
 from windrow.columns.builtin import kernels
 from windrow.columns.expansions import exact_variances
 from windrow.columns.jit import njit
+from windrow.columns.power_sums import from_parts
 from windrow.columns.prepare import (
     Column,
     Prepared,
@@ -48,6 +50,7 @@ from windrow.columns.ranges import Array, Ranges
 from windrow.columns.slots import (
     Arrays,
     Form,
+    MonomialSlot,
     OddSlot,
     OwnSlot,
     PowerSlot,
@@ -253,6 +256,8 @@ def answer(form: Form, arranged: Arranged, ranges: Ranges, least: int) -> tuple[
     rows = filled(arranged.slot(form.rows.name)[0])
     if isinstance(slot, PowerSlot):
         return _moments(form, arranged, _Task(aggregate, [], rows, ranges, least), rows), 0
+    if isinstance(slot, MonomialSlot):
+        return _powers(form, arranged, _Task(aggregate, [], rows, ranges, least), rows), 0
     arrays = [] if slot is None else arranged.slot(slot.name)
     named = slot is not None and not isinstance(slot, OwnSlot | PythonSlot)
     columns = [number_column(array, _name(aggregate, i)) for i, array in enumerate(arrays * named)]
@@ -314,6 +319,18 @@ def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Arra
         known = _known_partials(form.slots[-1], texts)
         _with_odd_rows(aggregate, inputs, rows, known, ranges, out)
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+def _powers(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
+    """Moments from sums of monomials; odd rows are known by their partials."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
+    *sums, texts = (arranged.slot(slot.name) for slot in form.slots)
+    parts = [[filled(array) for array in arrays] for arrays in sums]
+    odd = texts[0]
+    known = _known_partials(form.slots[-1], odd) if odd.null_count < len(odd) else {}
+    out = from_parts(aggregate, parts, rows.astype(np.float64), known, task.ranges)
+    return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
 def _with_odd_rows(

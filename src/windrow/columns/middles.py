@@ -46,6 +46,7 @@ from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
 from windrow.columns.power_sums import as_floats, power_sums
+from windrow.columns.power_sums import power_sums
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
@@ -145,7 +146,7 @@ def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
     if kind in (Variance, StdDev):
         return not _squares_are_exact(columns[0])
     if isinstance(aggregate, PowerSums):
-        return any(as_floats(column, 0) is None for column in columns)
+        return False
     nulls = any(column.valid is not None for column in columns)
     kinds = tuple(column.values.dtype for column in columns)
     return own.compile_aggregate(aggregate, kinds, nulls).module is None

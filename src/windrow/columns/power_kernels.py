@@ -394,7 +394,7 @@ def power_kernels(kind: type[PowerSums], parts: bool) -> ModuleType:
     return load(
         render(
             Parts(
-                source=_ARITHMETIC + _functions(kind, columns, rows, parts) + _lower(kind.name, count),
+                source=_ARITHMETIC + _functions(columns, rows, parts) + _lower(kind.name, count),
                 inputs=("rows_", *columns),
                 types=("np.float64",) * fields,
                 front_start=zero.replace("#", "f"),
@@ -413,9 +413,7 @@ def power_kernels(kind: type[PowerSums], parts: bool) -> ModuleType:
     )
 
 
-def _functions(
-    kind: type[PowerSums], columns: list[str], rows: list[tuple[str, list[str]]], parts: bool
-) -> str:
+def _functions(columns: list[str], rows: list[tuple[str, list[str]]], parts: bool) -> str:
     """``identity``, ``lift`` and ``combine``, for ways of sliding that go by those."""
     count = len(rows)
     text = f"\n\nidentity = ({'0.0, ' * (1 + 4 * count)})\n"

@@ -49,9 +49,7 @@ def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges)
     rest = (float(freedom(aggregate)), float(aggregate.fewest), out)
     if ranges.width is not None:  # one kernel for all ranges: each takes seconds to compile
         ranges = ranges.like(*(bound.astype(np.int32) for bound in ranges.bounds()))
-    ranges.in_parallel(
-        lambda first, last: ranges.run(module, tuple(inputs), first, last, *rest)
-    )
+    ranges.in_parallel(lambda first, last: ranges.run(module, tuple(inputs), first, last, *rest))
     return out
 
 
@@ -133,6 +131,26 @@ def as_floats(column: Column, centre: int | float) -> Array | None:
     if len(values) and max(-int(values.min()), int(values.max())) > _EXACT_INTEGER:
         return None
     return values.astype(np.float64)
+
+
+def plain_inputs(
+    aggregate: PowerSums, columns: list[Column], valid: Array | None
+) -> tuple[list[Array], Array | None]:
+    """The inputs as floats, 0 where a row is missing or odd; and which rows are odd, None: none."""
+    inputs = [column.filled(0).astype(np.float64) for column in columns]
+    if valid is not None:
+        inputs = [np.where(valid, x, 0.0) for x in inputs]
+    odd = odd_rows(inputs, aggregate.monomials)
+    for column in columns:
+        if not column.is_float:
+            values = column.filled(0)
+            wide = (values > _EXACT_INTEGER) | (values < -_EXACT_INTEGER)
+            if wide.any():
+                odd = wide if odd is None else odd | wide
+    if odd is not None:
+        odd = odd if valid is None else odd & valid
+        inputs = [np.where(odd, 0.0, x) for x in inputs]
+    return inputs, odd
 
 
 def power_answers(
@@ -299,11 +317,8 @@ def power_sums(
     aggregate: PowerSums, columns: list[Column], valid: Array, offsets: Array, rows: Array
 ) -> list[Any]:
     """The exact partial of every run."""
-    found = [as_floats(column, 0) for column in columns]
-    inputs = [np.where(valid, x, 0.0) for x in found if x is not None]
-    odd = odd_rows(inputs, aggregate.monomials)
+    inputs, odd = plain_inputs(aggregate, columns, valid)
     keep = valid if odd is None else valid & ~odd
-    inputs = [np.where(keep, x, 0.0) for x in inputs]
     sums = []
     for monomial, arrays in zip(
         aggregate.monomials, parts_of(aggregate.monomials, inputs), strict=True
@@ -328,8 +343,9 @@ def power_sums(
             total[1 + i] += mark * int(kept[run]) * exact.FLOAT
         out.append(tuple(total))
     if odd is not None:
-        runs = np.searchsorted(offsets, np.flatnonzero(odd & valid), side="right") - 1
-        for row, run in zip(np.flatnonzero(odd & valid).tolist(), runs.tolist(), strict=True):
+        places = np.flatnonzero(odd)
+        runs = np.searchsorted(offsets, places, side="right") - 1
+        for row, run in zip(places.tolist(), runs.tolist(), strict=True):
             values = (column.values[row].item() for column in columns)
             out[run] = reduce(aggregate.combine, (out[run], aggregate.lift(*values)))
     return out

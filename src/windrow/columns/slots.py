@@ -28,6 +28,7 @@ from windrow.aggregates import (
     Sum,
     Variance,
 )
+from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.columns import own
 from windrow.columns.answers import input_columns
 from windrow.columns.expansions import shortest, shortest_integers, squares
@@ -42,6 +43,8 @@ from windrow.columns.middles import (
     run_sums,
 )
 from windrow.columns.plain import COMPILED
+from windrow.columns.power_kernels import KINDS as POWERS
+from windrow.columns.power_sums import degree, parts_of, plain_inputs
 from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
 
@@ -211,7 +214,8 @@ class OddSlot(Slot):
     """Partials, as bytes, of rows whose squares floats cannot hold: there are hardly ever any."""
 
     def __init__(self, aggregate: Variance) -> None:
-        self.aggregate = Variance(*aggregate.columns, nan=aggregate.nan)  # shared by all its kinds
+        # shared by all its kinds
+        self.aggregate: Variance | PowerSums = Variance(*aggregate.columns, nan=aggregate.nan)
         self.name = f"odd {self.aggregate.description()}({aggregate.columns[0]})"
 
     def lift(self, rows: Prepared) -> Arrays:
@@ -240,6 +244,62 @@ class OddSlot(Slot):
                 found.append(write(reduce(self.aggregate.combine, partials)))
                 some[run] = 1
         return [pa.array(found, pa.binary())], some
+
+
+class MonomialSlot(Slot):
+    """Floats, side by side, that a monomial of the inputs is the sum of; odd rows have none."""
+
+    def __init__(self, aggregate: PowerSums, monomial: Monomial) -> None:
+        self.aggregate, self.monomial = aggregate, monomial
+        odd = " without NaN" * (aggregate.nan == "missing")
+        # odd rows depend on the highest degree, so that this is part of what it is
+        degrees = f"{monomial} of {degree(aggregate.monomials)}"
+        self.name = f"power {degrees}{aggregate.columns!r}{odd}"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """The floats that each row consists of."""
+        valid = _present(self.aggregate, rows)
+        inputs, odd = plain_inputs(self.aggregate, input_columns(self.aggregate, rows), valid)
+        mask = _mask(valid)
+        if odd is not None:
+            mask = odd if mask is None else odd | mask
+        return [array_of(part, mask) for part in parts_of((self.monomial,), inputs)[0]]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """As few as will do, row by row."""
+        width = len(arrays)
+        values = np.column_stack([numbers_of(array) for array in arrays]).ravel()
+        mask = valid_of(arrays[0])
+        valid = np.ones(len(values), np.bool_) if mask is None else np.repeat(mask, width)
+        out = np.zeros(len(values) + width, np.float64)
+        counts = np.empty(len(offsets) - 1, np.int64)
+        size = shortest(values, valid, offsets * width, out, counts)
+        entries = -(-counts // width)
+        grid = np.zeros(int(entries.sum()) * width)
+        starts = (np.cumsum(entries) - entries) * width - (np.cumsum(counts) - counts)
+        grid[np.repeat(starts, counts) + np.arange(size)] = out[:size]
+        columns = grid.reshape(-1, width)
+        return [array_of(np.ascontiguousarray(columns[:, k])) for k in range(width)], entries
+
+
+class PowerOddSlot(OddSlot):
+    """The same for power sums."""
+
+    def __init__(self, aggregate: PowerSums) -> None:
+        self.aggregate = aggregate
+        self.name = f"odd {aggregate.description()}{aggregate.columns!r}"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """Odd rows only."""
+        columns = input_columns(self.aggregate, rows)
+        _, odd = plain_inputs(self.aggregate, columns, _present(self.aggregate, rows))
+        if odd is None:
+            return [pa.nulls(rows.size, pa.binary())]
+        texts: list[bytes | None] = [None] * rows.size
+        for row in np.flatnonzero(odd).tolist():
+            partial = self.aggregate.lift(*(column.values[row].item() for column in columns))
+            texts[row] = self.aggregate.to_bytes(partial)
+        return [pa.array(texts, pa.binary())]
 
 
 class OwnSlot(Slot):
@@ -347,6 +407,9 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     if isinstance(aggregate, Variance) and plain and kind in (Variance, StdDev):
         parts = [PowerSlot(aggregate, part) for part in ("value", "high", "low")]
         return Form(aggregate, rows, (*parts, OddSlot(aggregate)))
+    if isinstance(aggregate, PowerSums) and plain and kind in POWERS:
+        sums = [MonomialSlot(aggregate, monomial) for monomial in aggregate.monomials]
+        return Form(aggregate, rows, (*sums, PowerOddSlot(aggregate)))
     if kind is GeometricMean and plain:
         return Form(aggregate, rows, (TotalSlot(aggregate, logarithm=True),))
     if (kind in COMPILED or kind.__module__.partition(".")[0] != "windrow") and plain:
