@@ -142,6 +142,8 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
     values = [value for _, _, value in rows]
     if arrow == pa.float64():
         values = [None if value is None else float(value) for value in values]
+    if arrow == pa.int64():
+        values = [None if value is None else int(value) for value in values]
     return pa.table(
         {
             "k": pa.array([name for name, _, _ in rows]),

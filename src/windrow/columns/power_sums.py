@@ -1,8 +1,8 @@
 """Moments of float columns from power sums, correctly rounded: with a proof, or by integers.
 
-``power_kernels`` answers with a proof for each row. The few rows without one (a covariance that is
-nearly, but not quite, 0) are decided by exact accumulators, and so are windows with values so large
-or small that products of them leave the range of floats. Columns are first moved towards 0 by a
+``power_kernels`` answers with a proof for each row. The few rows without one (answers that are 0,
+or next to it, because large terms cancel) are decided by exact accumulators, some 50 µs each, and so
+are windows with values so large or small that products of them leave the range of floats. Columns are first moved towards 0 by a
 constant, where that is exact for every row: no answer here changes by that, but for weighted means.
 """
 
@@ -234,8 +234,9 @@ def decided(
         some = slice(start, end)
         count = end - start if weights is None else round(float(weights[some].sum()))
         total = [count]
-        pieces = parts_of(aggregate.monomials, [x[some] for x in inputs])
-        if parts is not None:
+        if parts is None:
+            pieces = parts_of(aggregate.monomials, [x[some] for x in inputs])
+        else:
             pieces = [[part[some] for part in arrays] for arrays in parts]
         for monomial, arrays in zip(aggregate.monomials, pieces, strict=True):
             total.append(_exact_sum(arrays, sum(monomial)))

@@ -130,7 +130,7 @@ class PickSlot(InputSlot):
 
     def __init__(self, aggregate: Aggregate, *how: int) -> None:
         super().__init__(aggregate)
-        self.how = how
+        self.how = how or (PICKS[type(aggregate)],)
 
     def _what(self) -> str:
         return self.aggregate.description()
@@ -396,7 +396,7 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
         return Form(aggregate, rows)
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in PICKS:
-        return Form(aggregate, rows, (PickSlot(aggregate, PICKS[kind]),))
+        return Form(aggregate, rows, (PickSlot(aggregate),))
     if kind in ENDS and all(column.words is None for column in empty):
         return Form(aggregate, rows, (PickSlot(aggregate, 1, 0),))
     if kind in RUNS:
