@@ -42,13 +42,13 @@ def folded(aggregate: wr.Aggregate, rows: Sequence[Any]) -> Any:
 # --- rounding ------------------------------------------------------------------------------------
 
 
-def square_or_value(aggregate: PowerSums, rows: list[Any]) -> tuple[Fraction, int] | None:
+def square_or_value(aggregate: PowerSums, rows: list[Any]) -> tuple[Any, int] | None:
     """The true answer, or its square with its sign, by fractions around the mean; None: NaN."""
     n = len(rows)
     single = len(aggregate.input_kinds) == 1
     xs = [Fraction(row if single else row[0]) for row in rows]
-    mean = sum(xs) / n
-    m = {k: sum((x - mean) ** k for x in xs) / n for k in (2, 3, 4)}
+    mean = Fraction(sum(xs)) / n
+    m: dict[int, Any] = {k: sum((x - mean) ** k for x in xs) / n for k in (2, 3, 4)}
     if isinstance(aggregate, wr.Skewness):
         factor = Fraction(1) if aggregate.population else Fraction(n * (n - 1), (n - 2) ** 2)
         return (factor * m[3] ** 2 / m[2] ** 3, 2 if m[3] >= 0 else -2) if m[2] else None
@@ -74,7 +74,7 @@ def square_or_value(aggregate: PowerSums, rows: list[Any]) -> tuple[Fraction, in
     return (both**2 / product, 2 if both >= 0 else -2) if product else None
 
 
-def rounded(answer: float, truth: tuple[Fraction, int] | None) -> bool:
+def rounded(answer: float, truth: tuple[Any, int] | None) -> bool:
     """Whether an answer is the float nearest to the truth, which may be known by its square."""
     if truth is None:
         return math.isnan(answer)
@@ -89,7 +89,7 @@ def rounded(answer: float, truth: tuple[Fraction, int] | None) -> bool:
         return False
     low = (Fraction(math.nextafter(answer, 0)) + Fraction(answer)) / 2
     high = (Fraction(math.nextafter(answer, math.inf)) + Fraction(answer)) / 2
-    return low**2 <= value <= high**2 or answer == value == 0
+    return bool(low**2 <= value <= high**2 or answer == value == 0)
 
 
 NUMBERS = st.one_of(

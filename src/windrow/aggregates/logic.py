@@ -28,7 +28,6 @@ class All(Min):
     """
 
     inputs = ("boolean",)
-    family = None
     lift = staticmethod(truth)
 
 
@@ -36,5 +35,4 @@ class Any(Max):
     """Whether any value is true: of booleans, the largest."""
 
     inputs = ("boolean",)
-    family = None
     lift = staticmethod(truth)

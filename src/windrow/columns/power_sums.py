@@ -1,9 +1,10 @@
 """Moments of float columns from power sums, correctly rounded: with a proof, or by integers.
 
 ``power_kernels`` answers with a proof for each row. The few rows without one (answers that are 0,
-or next to it, because large terms cancel) are decided by exact accumulators, some 50 µs each, and so
-are windows with values so large or small that products of them leave the range of floats. Columns are first moved towards 0 by a
-constant, where that is exact for every row: no answer here changes by that, but for weighted means.
+or next to it, because large terms cancel) are decided by exact accumulators, some 50 µs each, and
+so are windows with values so large or small that products of them leave the range of floats.
+Columns are first moved towards 0 by a constant, where that is exact for every row: no answer here
+changes by that, but for weighted means.
 """
 
 from functools import reduce
@@ -44,7 +45,8 @@ def freedom(aggregate: PowerSums) -> int:
 
 def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges) -> Array:
     """What the kernels say: NaN where they are not certain, an infinity for a certain NaN."""
-    module = power_kernels(type(aggregate), parts)
+    kind: Any = type(aggregate)
+    module = power_kernels(kind, parts)
     out = np.full(len(ranges), np.inf)
     rest = (float(freedom(aggregate)), float(aggregate.fewest), out)
     if ranges.width is not None:  # one kernel for all ranges: each takes seconds to compile
@@ -252,7 +254,7 @@ def _exact_sum(arrays: list[Array], factors: int) -> int:
     words = np.zeros((1, SIZE), np.int64)
     for part in arrays:
         accumulate(part, np.ones(len(part), np.bool_), np.array([0, len(part)]), words)
-    units = sum(word << 32 * k for k, word in enumerate(words[0, :WORDS].tolist()) if word)
+    units: int = sum(word << 32 * k for k, word in enumerate(words[0, :WORDS].tolist()) if word)
     return units >> 14 << exact.FLOAT_UNIT_BITS * (factors - 1) + exact.MARK_BITS
 
 

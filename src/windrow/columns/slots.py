@@ -286,13 +286,13 @@ class PowerOddSlot(OddSlot):
     """The same for power sums."""
 
     def __init__(self, aggregate: PowerSums) -> None:
-        self.aggregate = aggregate
+        self.aggregate = self.powers = aggregate
         self.name = f"odd {aggregate.description()}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
         """Odd rows only."""
-        columns = input_columns(self.aggregate, rows)
-        _, odd = plain_inputs(self.aggregate, columns, _present(self.aggregate, rows))
+        columns = input_columns(self.powers, rows)
+        _, odd = plain_inputs(self.powers, columns, _present(self.powers, rows))
         if odd is None:
             return [pa.nulls(rows.size, pa.binary())]
         texts: list[bytes | None] = [None] * rows.size
