@@ -45,7 +45,6 @@ from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
-from windrow.columns.power_sums import as_floats, power_sums
 from windrow.columns.power_sums import power_sums
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
