@@ -39,6 +39,7 @@ AGGREGATES: dict[str, Aggregate] = {
 
 LIKE_OTHERS = {
     *("ArgMin", "MinCount", "RelativeVariation", "All", "Any", "BitAnd", "BitOr"),
+    "LongestRunTime",
     *("WeightedMean", "Covariance", "Correlation", "Skewness"),
 }
 """They combine as one of the others does: with every algorithm only in the long run."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -188,6 +189,30 @@ def test_as_pandas() -> None:
         "x_kurt_w": window["x"].kurt(),
     }.items():
         np.testing.assert_allclose(found[name], want, rtol=1e-9, atol=1e-12)
+
+
+def test_when_the_longest_run_was() -> None:
+    start = datetime(2024, 1, 1)
+    values = [5, 1, 2, 3, 0, 4, 4, 5, 6, 2]
+    for answer, column in (("first", 0), ("last", 1), ("interval", 2)):
+        window = wr.Sliding(wr.rows(6), wr.LongestRunTime(answer=answer))
+        for i, _ in enumerate(values):
+            got = window.insert((start + timedelta(minutes=i * i), values[i]))
+            rows = range(max(0, i - 5), i + 1)
+            runs = [
+                (a, b)
+                for a in rows
+                for b in rows
+                if a <= b and all(values[j] < values[j + 1] for j in range(a, b))
+            ]
+            first, last = max(runs, key=lambda run: (run[1] - run[0], -run[0]))
+            ends = [start + timedelta(minutes=j * j) for j in (first, last)]
+            assert got == [*ends, ends[1] - ends[0]][column]
+    with pytest.raises(BadValue, match="have no difference"):
+        folded(wr.LongestRunTime(answer="interval"), [("a", 1)])
+    with pytest.raises(BadSpecification, match="answer= is one of first, last, interval"):
+        wr.LongestRunTime(answer="rows")
+    assert wr.LongestRunTime("t", "x", answer="last").output_name == "t_longest_run_last"
 
 
 # --- odd values, and what is refused -------------------------------------------------------------

@@ -280,6 +280,6 @@ def test_every_registered_aggregate(name: str, table: pa.Table, window: Any, dat
     if inputs == ("number", "number"):
         aggregate = kind("x", "y")
     check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[aggregate]), table)
-    if "orderable" in inputs or "any" in inputs:
+    if "number" not in inputs and ("orderable" in inputs or "any" in inputs):
         words = kind(*("s" for _ in inputs))
         check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[words]), table)

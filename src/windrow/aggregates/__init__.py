@@ -14,7 +14,7 @@ from windrow.aggregates.product import Product
 from windrow.aggregates.quantile import Median, Quantile
 from windrow.aggregates.rank import Rank
 from windrow.aggregates.relations import Correlation, Covariance, Slope, WeightedMean
-from windrow.aggregates.runs import LongestRun
+from windrow.aggregates.runs import LongestRun, LongestRunTime
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
 from windrow.aggregates.shape import Kurtosis, Skewness
@@ -43,6 +43,7 @@ REGISTRY: dict[str, type[Aggregate]] = {
         Median,
         Rank,
         Distinct,
+        LongestRunTime,
         ArgMin,
         MinCount,
         Spread,
@@ -86,6 +87,7 @@ __all__ = [
     "Kurtosis",
     "Last",
     "LongestRun",
+    "LongestRunTime",
     "Max",
     "MaxCount",
     "Mean",
