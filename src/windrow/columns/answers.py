@@ -606,7 +606,8 @@ def whole_products(
     if not (size < _LARGEST_EXACT).all():
         kinds = () if lifted else (np.dtype(np.int64),)
         compiled = own.compile_aggregate(WHOLE, kinds, valid is not None, lifted)
-        whole = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
+        least = 1 if lifted else task.least  # a lifted row may stand for many
+        whole = own.run_compiled(compiled, inputs, valid, counts, task.ranges, least)
         bad = (size > 2.0**63) | ((size == 2.0**63) & ((whole < 0) != (floats < 0)))
         missing = too_large(task, bad, missing, lambda row: f"about {floats[row]:.3g}")
         return array_of(whole, mask=missing)

@@ -50,7 +50,8 @@ def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges)
     out = np.full(len(ranges), np.inf)
     rest = (float(freedom(aggregate)), float(aggregate.fewest), out)
     if ranges.width is not None:  # one kernel for all ranges: each takes seconds to compile
-        ranges = ranges.like(*(bound.astype(np.int32) for bound in ranges.bounds()))
+        place = np.int32 if len(ranges) < 1 << 31 else np.int64
+        ranges = ranges.like(*(bound.astype(place) for bound in ranges.bounds()))
     ranges.in_parallel(lambda first, last: ranges.run(module, tuple(inputs), first, last, *rest))
     return out
 
