@@ -27,7 +27,7 @@ class Product(Aggregate):
 
     >>> import windrow as wr
     >>> window = wr.windows.DabaLite(wr.Product())
-    >>> for x in [1e200, 1e200, 1e-200, 3e-200]: window.insert(x)
+    >>> for x in [2.0**900, 2.0**900, 2.0**-900, 3 * 2.0**-900]: window.insert(x)
     >>> window.query()
     3.0
     """

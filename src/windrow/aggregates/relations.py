@@ -49,7 +49,7 @@ class Correlation(PowerSums):
     >>> window = wr.windows.DabaLite(wr.Correlation())
     >>> for pair in [(1, 10), (2, 20), (3, 31)]: window.insert(pair)
     >>> round(window.query(), 4)
-    0.9993
+    0.9996
     """
 
     name = "corr"
