@@ -37,7 +37,7 @@ lint: setup
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.generate_docs --check
 
-BENCHES := values columns quantiles sharing filters rules approx
+BENCHES := values columns numeric quantiles sharing filters rules approx
 
 bench: $(BENCHES:%=bench-%)
 

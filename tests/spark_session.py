@@ -109,6 +109,8 @@ AGGREGATES: list[Any] = [
     wr.Min("d"),
     wr.Max("s"),
     wr.Max("b"),
+    *(wr.Spread("x"), wr.Product("i", overflow="null"), wr.BitXor("i"), wr.Any("b")),
+    *(wr.Correlation("x", "i"), wr.Kurtosis("f")),
 ]
 
 

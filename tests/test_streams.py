@@ -244,7 +244,7 @@ def test_corpus(spark: Any, tmp_path: Path) -> None:  # noqa: F811
         for aggregate in found:
             if aggregate.columns and aggregate.columns != ("k", "x"):
                 renamed = copy.copy(aggregate)
-                renamed.columns = (name,)
+                renamed.columns = tuple(name if c == "x" else c for c in aggregate.columns)
                 aggregates.append(renamed)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.set_column(2, "id", pa.array(np.arange(table.num_rows)))

@@ -1,30 +1,47 @@
 """windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
 
 import importlib
-from typing import Any
+import typing
 
 from windrow import aggregates, approx, errors, greedy, shared, stores, windows
 from windrow.aggregates import (
     Aggregate,
+    All,
+    Any,
     ArgMax,
+    ArgMin,
+    BitAnd,
+    BitOr,
+    BitXor,
     Concat,
+    Correlation,
     Count,
+    Covariance,
     Distinct,
     First,
     GeometricMean,
+    Kurtosis,
     Last,
     LongestRun,
+    LongestRunTime,
     Max,
     MaxCount,
     Mean,
     Median,
     Min,
+    MinCount,
+    Product,
     Quantile,
     Rank,
+    RelativeVariation,
     Several,
+    Skewness,
+    Slope,
+    Spread,
     StdDev,
     Sum,
     Variance,
+    WeightedMean,
 )
 from windrow.rolling import Rolling
 from windrow.rules import Rules
@@ -34,7 +51,7 @@ from windrow.sliding import Sliding
 from windrow.version import __version__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name in ("filters", "spark", "testing"):  # loaded when used
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
@@ -43,29 +60,46 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "EACH",
     "Aggregate",
+    "All",
+    "Any",
     "ArgMax",
+    "ArgMin",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
     "Concat",
+    "Correlation",
     "Count",
+    "Covariance",
     "Distinct",
     "First",
     "GeometricMean",
     "Hub",
+    "Kurtosis",
     "Last",
     "LongestRun",
+    "LongestRunTime",
     "Max",
     "MaxCount",
     "Mean",
     "Median",
     "Min",
+    "MinCount",
+    "Product",
     "Quantile",
     "Rank",
+    "RelativeVariation",
     "Rolling",
     "Rules",
     "Several",
+    "Skewness",
     "Sliding",
+    "Slope",
+    "Spread",
     "StdDev",
     "Sum",
     "Variance",
+    "WeightedMean",
     "__version__",
     "aggregates",
     "approx",

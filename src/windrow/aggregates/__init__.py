@@ -1,18 +1,24 @@
 """Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
 
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
+from windrow.aggregates.bits import BitAnd, BitOr, BitXor
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
 from windrow.aggregates.distinct import Distinct
 from windrow.aggregates.ends import First, Last
-from windrow.aggregates.extremes import ArgMax, Max, MaxCount, Min
+from windrow.aggregates.extremes import ArgMax, ArgMin, Max, MaxCount, Min, MinCount
 from windrow.aggregates.geometric_mean import GeometricMean
+from windrow.aggregates.logic import All, Any
 from windrow.aggregates.moments import StdDev, Variance
+from windrow.aggregates.product import Product
 from windrow.aggregates.quantile import Median, Quantile
 from windrow.aggregates.rank import Rank
-from windrow.aggregates.runs import LongestRun
+from windrow.aggregates.relations import Correlation, Covariance, Slope, WeightedMean
+from windrow.aggregates.runs import LongestRun, LongestRunTime
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
+from windrow.aggregates.shape import Kurtosis, Skewness
+from windrow.aggregates.spread import RelativeVariation, Spread
 from windrow.aggregates.total import Mean, Sum
 from windrow.aggregates.values import Family, canonical
 
@@ -37,6 +43,23 @@ REGISTRY: dict[str, type[Aggregate]] = {
         Median,
         Rank,
         Distinct,
+        LongestRunTime,
+        ArgMin,
+        MinCount,
+        Spread,
+        RelativeVariation,
+        Product,
+        WeightedMean,
+        Covariance,
+        Correlation,
+        Slope,
+        Skewness,
+        Kurtosis,
+        All,
+        Any,
+        BitAnd,
+        BitOr,
+        BitXor,
     )
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
@@ -45,29 +68,46 @@ __all__ = [
     "EMPTY",
     "REGISTRY",
     "Aggregate",
+    "All",
+    "Any",
     "ArgMax",
+    "ArgMin",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
     "Concat",
+    "Correlation",
     "Count",
+    "Covariance",
     "Distinct",
     "Family",
     "Field",
     "First",
     "GeometricMean",
+    "Kurtosis",
     "Last",
     "LongestRun",
+    "LongestRunTime",
     "Max",
     "MaxCount",
     "Mean",
     "Median",
     "Min",
+    "MinCount",
     "Partial",
+    "Product",
     "Quantile",
     "Rank",
+    "RelativeVariation",
     "Schema",
     "Several",
+    "Skewness",
+    "Slope",
+    "Spread",
     "StdDev",
     "Sum",
     "Variance",
+    "WeightedMean",
     "as_aggregate",
     "canonical",
 ]

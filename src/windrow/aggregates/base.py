@@ -83,7 +83,8 @@ class Aggregate:
     empty: Any = None
     schema: Schema | None = None
     inputs: tuple[str, ...] | None = None
-    """What each input is: any, orderable, number, positive, text, string or bytes."""
+    """What each input is: any, orderable, number, positive, integer, boolean, text, string, or
+    bytes."""
 
     family: Callable[[Any], Any] | None = None
     """What a value can be combined with, for aggregates that cannot take all values together."""

@@ -10,12 +10,16 @@ from windrow.aggregates import (
     GeometricMean,
     Last,
     Mean,
+    Product,
     StdDev,
     Sum,
     Variance,
 )
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BY_CLASS, FORWARD_ONLY, IN_ORDER
+from windrow.columns.middles import ENDS
+from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.prepare import Column, Prepared
 from windrow.columns.ranges import Ranges
 
@@ -44,7 +48,7 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         return Plan("lookup", "the answer is a difference of counts, or one row", None)
     if kind in IN_ORDER:
         return _in_order(aggregate, table, ranges)
-    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean)
+    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean, *POWERS, *ENDS)
     interpreted = "interpreted" if adds and words else None
     if kind in (Sum, Mean) and not words and not numbers[0].is_float:
         return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
@@ -75,7 +79,18 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         if ranges.forced
         else "ranges only move forward"
     )
-    return Plan(algorithm, reason, expected[algorithm])
+    return Plan(algorithm, reason + _inside(aggregate), expected[algorithm])
+
+
+def _inside(aggregate: Aggregate) -> str:
+    """What is carried, where that is not what one would think."""
+    if isinstance(aggregate, PowerSums):
+        return "; power sums in three words, each answer proven, or decided by exact integers"
+    if type(aggregate) in ENDS:
+        return "; two extremes, then their difference"
+    if type(aggregate) is Product:
+        return "; two words and an exponent"
+    return ""
 
 
 def _in_order(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:

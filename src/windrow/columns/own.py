@@ -16,6 +16,7 @@ from numba.np.numpy_support import as_dtype
 
 from windrow.aggregates import EMPTY, Aggregate, canonical
 from windrow.columns.jit import njit
+from windrow.columns.plain import twin
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.template import from_functions, load, load_with, render
 from windrow.shared import BInt
@@ -47,6 +48,7 @@ def compile_aggregate(
 
     ``lifted``: the columns are the fields of partials.
     """
+    aggregate = twin(aggregate, kinds)
     key = (type(aggregate), kinds, nulls, lifted)
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)

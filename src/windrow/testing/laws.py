@@ -22,6 +22,8 @@ from windrow.windows.compare import equal, same
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "number": (1, 2.5, 3.25, 0.75, 10, 7.125),
     "positive": (1.0, 2.5, 3.25, 0.75, 10.0),
+    "integer": (6, 3, 5, -2),
+    "boolean": (True, False, True),
     "orderable": (3, 1, 4, 1, 5, 2.5),
     "text": ("a", "bc", "", "d"),
     "string": ("a", "bc", "", "d"),
