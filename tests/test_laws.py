@@ -51,6 +51,8 @@ def test_promises_not_made_are_not_kept(name: str, flag: str) -> None:
     values: list[Any] = [1.5, 2.5, 2.5]
     if name == "ArgMax":
         values = [("a", 1), ("b", 2), ("c", 2)]
+    elif name == "M4":
+        values = [(1, "a"), (2, "b"), (2, "c")]
     elif name == "Concat":
         values = ["a", "b"]
     with pytest.raises(LawBroken, match=f"promises {flag}"):

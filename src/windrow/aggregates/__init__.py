@@ -1,18 +1,27 @@
 """Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
 
+from windrow.aggregates.approx_distinct import ApproxDistinct
+from windrow.aggregates.approx_quantile import ApproxQuantile
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
+from windrow.aggregates.bloom import Bloom
+from windrow.aggregates.categories import Entropy, Mode
+from windrow.aggregates.collect import Collect
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
+from windrow.aggregates.count_min import CountMin
 from windrow.aggregates.distinct import Distinct
 from windrow.aggregates.ends import First, Last
 from windrow.aggregates.extremes import ArgMax, Max, MaxCount, Min
+from windrow.aggregates.frequent_items import FrequentItems
 from windrow.aggregates.geometric_mean import GeometricMean
+from windrow.aggregates.m4 import M4
 from windrow.aggregates.moments import StdDev, Variance
 from windrow.aggregates.quantile import Median, Quantile
 from windrow.aggregates.rank import Rank
 from windrow.aggregates.runs import LongestRun
 from windrow.aggregates.schema import EMPTY, Field, Schema
 from windrow.aggregates.several import Several
+from windrow.aggregates.top import BottomK, TopK
 from windrow.aggregates.total import Mean, Sum
 from windrow.aggregates.values import Family, canonical
 
@@ -37,21 +46,41 @@ REGISTRY: dict[str, type[Aggregate]] = {
         Median,
         Rank,
         Distinct,
+        M4,
+        TopK,
+        BottomK,
+        Collect,
+        Mode,
+        Entropy,
+        Bloom,
+        ApproxDistinct,
+        ApproxQuantile,
+        FrequentItems,
+        CountMin,
     )
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
 
 __all__ = [
     "EMPTY",
+    "M4",
     "REGISTRY",
     "Aggregate",
+    "ApproxDistinct",
+    "ApproxQuantile",
     "ArgMax",
+    "Bloom",
+    "BottomK",
+    "Collect",
     "Concat",
     "Count",
+    "CountMin",
     "Distinct",
+    "Entropy",
     "Family",
     "Field",
     "First",
+    "FrequentItems",
     "GeometricMean",
     "Last",
     "LongestRun",
@@ -60,6 +89,7 @@ __all__ = [
     "Mean",
     "Median",
     "Min",
+    "Mode",
     "Partial",
     "Quantile",
     "Rank",
@@ -67,6 +97,7 @@ __all__ = [
     "Several",
     "StdDev",
     "Sum",
+    "TopK",
     "Variance",
     "as_aggregate",
     "canonical",

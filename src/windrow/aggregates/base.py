@@ -88,6 +88,14 @@ class Aggregate:
     family: Callable[[Any], Any] | None = None
     """What a value can be combined with, for aggregates that cannot take all values together."""
 
+    approximate: bool = False
+    """Whether answers are estimates."""
+    approximation: str = ""
+    """How far off they are at most, and how large partials get."""
+
+    agrees: Callable[[Any, Any], bool] | None = None
+    """Of estimates that depend on grouping: whether two partials can be of the same rows."""
+
     columns: tuple[str, ...] = ()
     nan: str = "value"
     overflow: str = "error"

@@ -28,6 +28,7 @@ from windrow.aggregates import (
     Variance,
 )
 from windrow.columns import own
+from windrow.columns.answer_types import answer_type
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
 from windrow.columns.jit import njit
@@ -151,14 +152,12 @@ class Task:
         gone = self.present() < needed
         return gone if gone.any() else None
 
-    def listed(self, answers: list[Any], kind: pa.DataType | None) -> pa.Array:
-        """Answers that Python made of a column of some type."""
+    def listed(self, answers: list[Any], kinds: list[pa.DataType]) -> pa.Array:
+        """Answers that Python made of columns of some types."""
         missing = self.missing()
         if missing is not None and (self.asked or self.aggregate.empty is None):
             answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
-        if kind is not None and pa.types.is_decimal(kind) and type(self.aggregate) is Sum:
-            return pa.array(answers, type=pa.decimal128(38, kind.scale))
-        return pa.array(answers)
+        return pa.array(answers, type=answer_type(self.aggregate, kinds))
 
     def floats(self) -> Array:
         """The input as floats, 0 where missing."""
@@ -491,7 +490,7 @@ def _interpreted(task: Task) -> pa.Array:
         known = [EMPTY] * (count - 1) + [task.middle.partial]
         rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
     answers = own.run_interpreted(task.aggregate, rows, task.ranges)
-    return task.listed(answers, task.columns[0].type if task.columns else None)
+    return task.listed(answers, [column.type for column in task.columns])
 
 
 def _own(task: Task) -> pa.Array:
