@@ -62,19 +62,16 @@ class ApproxDistinct(Sketch):
     def error_bound(self) -> float:
         """The relative error that 99.7 % of estimates stay below: three standard deviations."""
         error = datasketches().hll_sketch.get_rel_err
-        return max(abs(error(upper, True, self.lg_k, 3)) for upper in (True, False))
+        return float(max(abs(error(upper, True, self.lg_k, 3)) for upper in (True, False)))
 
     @property
     def approximation(self) -> str:
         """How far off, and how large."""
-        one = 1.04 / math.sqrt(1 << self.lg_k)
+        one = 100 * 1.04 / math.sqrt(1 << self.lg_k)
         return (
-            (
-                f"approximate: relative error {one:.1%} (one standard deviation), below "
-                f"{self.error_bound:.1%} in 99.7 % of windows; at most {40 + (1 << self.lg_k):,} bytes"
-            )
-            .replace("%", " %")
-            .replace("99.7  %", "99.7 %")
+            f"approximate: relative error {one:.1f} % (one standard deviation), below "
+            f"{100 * self.error_bound:.1f} % in 99.7 % of windows; "
+            f"at most {40 + (1 << self.lg_k):,} bytes"
         )
 
     def lift(self, value: Any) -> bytes:
@@ -95,4 +92,4 @@ class ApproxDistinct(Sketch):
     @staticmethod
     def lower(sketch: bytes) -> int:
         """The estimate, rounded."""
-        return round(datasketches().hll_sketch.deserialize(sketch).get_estimate())
+        return round(float(datasketches().hll_sketch.deserialize(sketch).get_estimate()))

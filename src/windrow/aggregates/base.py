@@ -90,8 +90,6 @@ class Aggregate:
 
     approximate: bool = False
     """Whether answers are estimates."""
-    approximation: str = ""
-    """How far off they are at most, and how large partials get."""
 
     agrees: Callable[[Any, Any], bool] | None = None
     """Of estimates that depend on grouping: whether two partials can be of the same rows."""
@@ -179,6 +177,11 @@ class Aggregate:
     def partial_schema(self) -> Schema:
         """The declared schema, or the one that ``identity`` shows."""
         return self.schema if self.schema is not None else Schema.like(self.identity)
+
+    @property
+    def approximation(self) -> str:
+        """Of estimates: how far off they are at most, and how large partials get."""
+        return ""
 
     def options(self) -> dict[str, Any]:
         """The options that change what partials or answers are, for descriptions and checks."""

@@ -131,7 +131,7 @@ class CountMin(Sketch):
         if answer[4] == _FEW:
             hashes, counts = _pairs(answer)
             return int(counts[hashes == np.uint64(wanted)].sum())
-        return round(_read(answer).get_estimate(wanted - _SIGN))
+        return int(_read(answer).get_estimate(wanted - _SIGN))
 
 
 def _read(data: bytes) -> Any:

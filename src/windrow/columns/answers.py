@@ -9,10 +9,14 @@ import pyarrow as pa
 
 from windrow.aggregates import (
     EMPTY,
+    M4,
     Aggregate,
     ArgMax,
+    BottomK,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
@@ -21,25 +25,31 @@ from windrow.aggregates import (
     Mean,
     Median,
     Min,
+    Mode,
     Quantile,
     Rank,
     StdDev,
     Sum,
+    TopK,
     Variance,
 )
 from windrow.columns import own
 from windrow.columns.answer_types import answer_type
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
+from windrow.columns.extremes import corner_answers, few_answers
+from windrow.columns.frequencies import entropy_answers, mode_answers
 from windrow.columns.jit import njit
+from windrow.columns.lists import collect_answers
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
-from windrow.columns.prepare import Column, Prepared, array_of, has_nan
+from windrow.columns.prepare import Column, Prepared, array_of
 from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.ranks import rank_answers
 from windrow.columns.sums import float_sums
+from windrow.columns.turned import ORDERED_NAN, ordered, turned
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 
 _LARGEST_EXACT = 1 << 53
@@ -347,33 +357,10 @@ def _moments_with_middle(task: Task, aggregate: Variance) -> pa.Array:
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
 
 
-_ORDERED_NAN = np.iinfo(np.int64).max
-
-
-@njit(cache=True, nogil=True)
-def _turned(bits, out):  # type: ignore[no-untyped-def]
-    """Bits of floats as integers in the same order, and back; every NaN is the largest."""
-    for i in range(len(bits)):
-        b = bits[i]
-        out[i] = b if b >= 0 else b ^ 0x7FFFFFFFFFFFFFFF
-
-
-def _ordered(column: Column, threads: int) -> tuple[Array, bool]:
-    """Values that ``>`` orders; True where they are turned floats."""
-    values = column.values
-    if column.is_float and any(shared_out(len(values), threads, partial(has_nan, values))):
-        canonical = np.where(np.isnan(values), np.nan, values) + 0.0
-        turned = np.empty(len(values), np.int64)
-        _turned(canonical.view(np.int64), turned)
-        turned[np.isnan(values)] = _ORDERED_NAN
-        return turned, True
-    return values, False
-
-
 def _extreme(task: Task) -> pa.Array:
     column = task.column
     smallest = isinstance(task.aggregate, Min)
-    values, turned = _ordered(column, task.ranges.threads)
+    values, was_turned = ordered(column, task.ranges.threads)
     if values.dtype == np.float64:
         never: Any = np.inf if smallest else -np.inf
     else:
@@ -387,10 +374,10 @@ def _extreme(task: Task) -> pa.Array:
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values,), first, last, never, zero, out)
     )
-    if turned:
+    if was_turned:
         back = np.empty(len(out), np.int64)
-        _turned(out, back)
-        out = np.where(out == _ORDERED_NAN, np.nan, back.view(np.float64))
+        turned(out, back)
+        out = np.where(out == ORDERED_NAN, np.nan, back.view(np.float64))
     missing = task.missing()
     if column.words is not None and missing is not None:
         out[missing] = 0
@@ -403,7 +390,7 @@ def _valid_mask(task: Task) -> Array:
 
 
 def _arg_max(task: Task) -> pa.Array:
-    values, _ = _ordered(task.columns[1], task.ranges.threads)
+    values, _ = ordered(task.columns[1], task.ranges.threads)
     rows = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("arg_max")
@@ -426,7 +413,7 @@ def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
 
 
 def _max_count(task: Task) -> pa.Array:
-    values, _ = _ordered(task.column, task.ranges.threads)
+    values, _ = ordered(task.column, task.ranges.threads)
     out = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("max_count")
@@ -543,13 +530,19 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     Median: quantile_answers,
     Rank: rank_answers,
     Distinct: distinct_answers,
+    Mode: mode_answers,
+    Entropy: entropy_answers,
+    TopK: few_answers,
+    BottomK: few_answers,
+    Collect: collect_answers,
+    M4: corner_answers,
 }
 
 
 NEED_NO_STAND_INS = (Count, Variance, StdDev)
-IN_ORDER = (Quantile, Median, Rank, Distinct)
+IN_ORDER = (Quantile, Median, Rank, Distinct, Mode, Entropy, TopK, BottomK)
 """Answered from blocks of sorted rows; see ``sorted_blocks``."""
-FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
+FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax, M4)
 """Compiled only for ranges that never move back."""
 
 

@@ -45,6 +45,7 @@ from windrow.columns.middles import (
     pick,
     run_sums,
 )
+from windrow.columns.picked import SEVERAL, picked_rows
 from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
 
@@ -143,6 +144,21 @@ class PickSlot(InputSlot):
         pick(column.values, valid, offsets, self.how, found)
         some = found >= 0
         return [array.take(array_of(found[some])) for array in arrays], some.astype(np.int64)
+
+
+class SeveralSlot(InputSlot):
+    """The few rows of a run that decide: its largest values, its corners."""
+
+    def _what(self) -> str:
+        return self.aggregate.description()
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """The rows that are picked."""
+        columns = [number_column(array, "") for array in arrays]
+        valid = valid_of(arrays[0])  # a row without one input is null in all
+        present = np.ones(len(arrays[0]), np.bool_) if valid is None else valid
+        rows, counts = picked_rows(self.aggregate, columns, present, offsets)
+        return [array.take(array_of(rows)) for array in arrays], counts
 
 
 class TotalSlot(Slot):
@@ -336,6 +352,8 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in (Max, Min, First, Last, ArgMax):
         return Form(aggregate, rows, (PickSlot(aggregate),))
+    if kind in SEVERAL:
+        return Form(aggregate, rows, (SeveralSlot(aggregate),))
     if kind in RUNS:
         return Form(aggregate, rows, (InputSlot(aggregate),))
     plain = all(column.words is None and column.type != pa.uint64() for column in empty)
