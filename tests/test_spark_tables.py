@@ -155,6 +155,9 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
 _ANY: list[Any] = [
     *(wr.Count(), wr.Count("x"), wr.First("x"), wr.Last("x"), wr.Max("x"), wr.Min("x")),
     *(wr.Quantile("x", 0.6, method="lower"), wr.Distinct("x", values=True)),
+    *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
+    *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x", of=1)),
+    wr.FrequentItems("x"),
 ]
 _NUMBERS = [
     *_ANY,
@@ -164,6 +167,7 @@ _NUMBERS = [
     wr.StdDev("x", ddof=0),
     wr.MaxCount("x"),
     wr.ArgMax("k", "x"),
+    wr.ApproxQuantile("x", 0.3),
 ]
 CORPUS: dict[str, tuple[tuple[type, ...], pa.DataType, list[Any]]] = {
     "floats": ((int, float), pa.float64(), _NUMBERS),

@@ -18,6 +18,7 @@ from tests.pairs import GeoMean
 from tests.spark_session import (
     AGGREGATES,
     SLOW,
+    STRUCTURES,
     assert_same,
     random_table,
     spark,  # noqa: F401
@@ -140,7 +141,7 @@ def test_random_streams(
     spec = wr.Rolling(
         **(KEYED | {"key": key}),
         windows=windows_of(seed),
-        aggregates=[*AGGREGATES, Moves("i"), GeoMean("p"), Longest("s", least=1)],
+        aggregates=[*AGGREGATES, *STRUCTURES, Moves("i"), GeoMean("p"), Longest("s", least=1)],
         min_rows=seed % 3,
     )
     found = same(spark, tmp_path, spec, parts, buckets=buckets)
