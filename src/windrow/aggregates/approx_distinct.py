@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ class ApproxDistinct(Sketch):
         sketch.update(hash64(value) - (1 << 63))
         data: bytes = sketch.serialize_compact()
         return data
+
+    def of_run(self, values: Iterable[Any]) -> bytes:
+        """The sketch of many values at once."""
+        sketch = datasketches().hll_sketch(self.lg_k, datasketches().HLL_8)
+        for value in dict.fromkeys(values):
+            sketch.update(hash64(value) - (1 << 63))
+        return canonical_hll(sketch.serialize_compact())
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """Register by register the larger."""

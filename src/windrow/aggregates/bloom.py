@@ -2,6 +2,7 @@
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,10 @@ class Bloom(Aggregate):
     def lift(self, value: Any) -> bytes:
         """A filter of one value."""
         return self._made(np.array([hash64(value)], "<u8"))
+
+    def of_run(self, values: Iterable[Any]) -> bytes:
+        """The filter of many values at once."""
+        return self._made(np.unique(np.array([hash64(x) for x in dict.fromkeys(values)], "<u8")))
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """Bit by bit, or."""

@@ -2,6 +2,8 @@
 
 import math
 import struct
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,14 @@ class CountMin(Sketch):
     def lift(self, value: Any) -> bytes:
         """One value, once."""
         return self._few(np.array([hash64(value)], "<u8"), np.array([1], "<u8"))
+
+    def of_run(self, values: Iterable[Any]) -> bytes:
+        """The sketch of many values at once."""
+        counted = Counter(values)
+        hashes = np.array([hash64(value) for value in counted], "<u8")
+        counts = np.array(list(counted.values()), "<u8")
+        nothing = np.empty(0, "<u8")
+        return self._few(*added((hashes, counts), (nothing, nothing)))
 
     def combine(self, a: bytes, b: bytes) -> bytes:
         """Add."""

@@ -1,6 +1,8 @@
 """Which values are frequent, and how often they occur, without counting all of them."""
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from windrow.aggregates import codec
@@ -77,6 +79,14 @@ class FrequentItems(Sketch):
         """One value, once."""
         sketch = datasketches().frequent_strings_sketch(self.lg_k)
         sketch.update(_written(value))
+        data: bytes = sketch.serialize()
+        return data
+
+    def of_run(self, values: Iterable[Any]) -> bytes:
+        """The sketch of many values at once."""
+        sketch = datasketches().frequent_strings_sketch(self.lg_k)
+        for text, count in Counter(map(_written, values)).items():
+            sketch.update(text, count)
         data: bytes = sketch.serialize()
         return data
 
