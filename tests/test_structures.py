@@ -70,8 +70,7 @@ def test_every_type(kind: pa.DataType) -> None:
     spec = wr.Rolling(
         time="t", windows=[wr.rows(1), wr.rows(4)], aggregates=structures("x"), min_rows=1
     )
-    if not pa.types.is_decimal(kind) and not pa.types.is_floating(kind):
-        check(spec, table)
+    check(spec, table)
     answers = spec(table)
     for part in (table.slice(0, 0), table.slice(2, 1)):
         assert spec(part).schema == answers.schema
@@ -79,13 +78,10 @@ def test_every_type(kind: pa.DataType) -> None:
     assert [field.type for field in corner][:2] == [kind, pa.int64()]
     assert answers["x_top3_4rows"].type == answers["x_collect_1rows"].type == pa.list_(kind)
     assert answers["x_mode_4rows"].type == kind
-    collected = [
-        [value for value in VALUES[kind][: i + 1][-4:] if value is not None] for i in range(6)
-    ]
-    assert answers["x_collect_4rows"].to_pylist() == [held or None for held in collected]
-    assert answers["x_bottom2_4rows"].to_pylist() == [
-        sorted(held)[:2] or None for held in collected
-    ]
+    windows = [VALUES[kind][max(0, i - 3) : i + 1] for i in range(6)]
+    lists = [[value for value in window if value is not None] for window in windows]
+    assert answers["x_collect_4rows"].to_pylist() == [held or None for held in lists]
+    assert answers["x_bottom2_4rows"].to_pylist() == [sorted(held)[:2] or None for held in lists]
 
 
 def test_nanoseconds_are_kept() -> None:
@@ -185,7 +181,7 @@ def test_names_options_and_mistakes() -> None:
     ):
         with pytest.raises(BadSpecification, match=message):
             make()
+    window = wr.windows.DabaLite(wr.TopK(2))
+    window.insert(1)
     with pytest.raises(BadValue, match="cannot be combined with"):
-        window = wr.windows.DabaLite(wr.TopK(2))
-        window.insert(1)
         window.insert("a")
