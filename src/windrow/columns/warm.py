@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from windrow.aggregates import EMPTY, REGISTRY
+from windrow.aggregates import EMPTY, REGISTRY, Aggregate
 from windrow.columns.answers import BY_CLASS
 from windrow.columns.frames import apply
 from windrow.rolling import Rolling
@@ -27,10 +27,15 @@ def run_everything() -> None:
     }
     for column in columns:
         table = pa.table({"k": [0, 0, 1, 1], "t": [1, 2, 3, 4], "b": [0, 2, 1, 0], "x": column})
-        aggregates = [
-            kind(*["x"] * len(kind("x").input_kinds if name == "Count" else kind().input_kinds))
-            for name, kind in REGISTRY.items()
-            if kind in BY_CLASS or kind.identity is not EMPTY  # the others have no kernels
-        ]
+        aggregates = with_kernels()
         for key in (None, "k"):
             apply(Rolling(key=key, time="t", windows=windows, aggregates=aggregates), table)
+
+
+def with_kernels() -> list[Aggregate]:
+    """The built-in aggregates that have compiled code; the others may need other packages."""
+    return [
+        kind(*["x"] * len(kind("x").input_kinds if name == "Count" else kind().input_kinds))
+        for name, kind in REGISTRY.items()
+        if kind in BY_CLASS or kind.identity is not EMPTY
+    ]
