@@ -250,9 +250,11 @@ def test_corpus(spark: Any, tmp_path: Path) -> None:  # noqa: F811
         keys = [f"{name}: {key}" for key in table["k"].to_pylist()]
         tables.append(table.set_column(0, "k", pa.array(keys)))
         for aggregate in found:
+            if aggregate.approximate and not SLOW and name not in ("floats", "texts"):
+                continue  # sketches see only hashes: two types will do in CI
             if aggregate.columns and aggregate.columns != ("k", "x"):
                 renamed = copy.copy(aggregate)
-                renamed.columns = (name,)
+                renamed.columns = tuple(name if c == "x" else c for c in aggregate.columns)
                 aggregates.append(renamed)
     table = pa.concat_tables(tables, promote_options="default")
     table = table.set_column(2, "id", pa.array(np.arange(table.num_rows)))
