@@ -114,6 +114,23 @@ AGGREGATES: list[Any] = [
 ]
 
 
+STRUCTURES: list[Any] = [
+    wr.M4("x", "id"),
+    wr.TopK("x", 3),
+    wr.BottomK("s", 2),
+    wr.Collect("i"),
+    wr.Mode("s"),
+    wr.Entropy("i"),
+    wr.Bloom("i", capacity=20),
+    wr.ApproxDistinct("s"),
+    wr.ApproxQuantile("i", 0.9, error=0.005),
+    wr.FrequentItems("s", share=0.2),
+    wr.CountMin("i", of=1),
+    wr.CountMin("s", error=0.2),
+]
+"""Aggregates whose answers are lists, structs or bytes, and sketches; small windows are exact."""
+
+
 def random_windows(seed: int) -> dict[str, Any]:
     """A window of every kind, with lengths below and above the length of a stretch."""
     generator = np.random.default_rng(seed)

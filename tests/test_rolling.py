@@ -178,8 +178,12 @@ def test_corpus(case: Any) -> None:
         wr.Rank("x"),
         wr.Distinct("x"),
         wr.Distinct("x", values=True),
+        *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
+        *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x")),
+        wr.FrequentItems("x"),
     ]
     if numbers:
+        aggregates += [wr.ApproxQuantile("x", 0.3)]
         aggregates += [wr.Sum("x", overflow="null"), wr.Mean("x"), wr.StdDev("x"), wr.Median("x")]
         aggregates += [wr.Spread("x", overflow="null"), wr.RelativeVariation("x")]
         aggregates += [wr.Product("x", overflow="null"), wr.MinCount("x"), wr.ArgMin("x", "x")]

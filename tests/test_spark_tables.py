@@ -158,6 +158,9 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
 _ANY: list[Any] = [
     *(wr.Count(), wr.Count("x"), wr.First("x"), wr.Last("x"), wr.Max("x"), wr.Min("x")),
     *(wr.Quantile("x", 0.6, method="lower"), wr.Distinct("x", values=True)),
+    *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
+    *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x", of=1)),
+    wr.FrequentItems("x"),
 ]
 _NUMBERS = [
     *_ANY,
@@ -167,6 +170,7 @@ _NUMBERS = [
     wr.StdDev("x", ddof=0),
     wr.MaxCount("x"),
     wr.ArgMax("k", "x"),
+    wr.ApproxQuantile("x", 0.3),
     wr.ArgMin("k", "x"),
     *(wr.MinCount("x"), wr.Spread("x"), wr.RelativeVariation("x"), wr.Product("x")),
     *(wr.Kurtosis("x", population=True), wr.Correlation("x", "id"), wr.WeightedMean("x", "id")),

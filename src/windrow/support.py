@@ -63,8 +63,9 @@ def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str
         return True, "`Rolling`: first which rows stay, row by row, then as for other windows"
     if aggregate == "holistic":
         return True, (
-            "`Rolling`: quantiles, ranks and distinct values compiled, over blocks of sorted rows; "
-            "others interpreted: time grows with the window, as the partial does"
+            "`Rolling`: quantiles, ranks, distinct values, modes and entropies compiled, over "
+            "blocks of sorted rows; lists copied; others interpreted: time grows with the window, "
+            "as the partial does"
         )
     if window == "bounds":
         return True, "`Rolling`: Two-Stacks where bounds never move back, else base intervals"

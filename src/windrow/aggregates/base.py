@@ -89,6 +89,12 @@ class Aggregate:
     family: Callable[[Any], Any] | None = None
     """What a value can be combined with, for aggregates that cannot take all values together."""
 
+    approximate: bool = False
+    """Whether answers are estimates."""
+
+    agrees: Callable[[Any, Any], bool] | None = None
+    """Of estimates that depend on grouping: whether two partials can be of the same rows."""
+
     columns: tuple[str, ...] = ()
     nan: str = "value"
     overflow: str = "error"
@@ -172,6 +178,11 @@ class Aggregate:
     def partial_schema(self) -> Schema:
         """The declared schema, or the one that ``identity`` shows."""
         return self.schema if self.schema is not None else Schema.like(self.identity)
+
+    @property
+    def approximation(self) -> str:
+        """Of estimates: how far off they are at most, and how large partials get."""
+        return ""
 
     def options(self) -> dict[str, Any]:
         """The options that change what partials or answers are, for descriptions and checks."""

@@ -9,12 +9,16 @@ import pyarrow as pa
 
 from windrow.aggregates import (
     EMPTY,
+    M4,
     Aggregate,
     All,
     ArgMax,
     ArgMin,
+    BottomK,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
@@ -24,6 +28,7 @@ from windrow.aggregates import (
     Median,
     Min,
     MinCount,
+    Mode,
     Product,
     Quantile,
     Rank,
@@ -31,25 +36,31 @@ from windrow.aggregates import (
     Spread,
     StdDev,
     Sum,
+    TopK,
     Variance,
 )
 from windrow.aggregates.logic import Any as AnyTrue
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
+from windrow.columns.answer_types import answer_type
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
+from windrow.columns.extremes import corner_answers, few_answers
+from windrow.columns.frequencies import entropy_answers, mode_answers
 from windrow.columns.jit import njit
+from windrow.columns.lists import collect_answers
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.plain import WHOLE, check_types
 from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.power_sums import power_answers
-from windrow.columns.prepare import Column, Prepared, array_of, has_nan
+from windrow.columns.prepare import Column, Prepared, array_of
 from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.ranks import rank_answers
 from windrow.columns.sums import float_sums
+from windrow.columns.turned import ORDERED_NAN, ordered, turned
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 
 _LARGEST_EXACT = 1 << 53
@@ -162,14 +173,12 @@ class Task:
         gone = self.present() < needed
         return gone if gone.any() else None
 
-    def listed(self, answers: list[Any], kind: pa.DataType | None) -> pa.Array:
-        """Answers that Python made of a column of some type."""
+    def listed(self, answers: list[Any], kinds: list[pa.DataType]) -> pa.Array:
+        """Answers that Python made of columns of some types."""
         missing = self.missing()
         if missing is not None and (self.asked or self.aggregate.empty is None):
             answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
-        if kind is not None and pa.types.is_decimal(kind) and type(self.aggregate) is Sum:
-            return pa.array(answers, type=pa.decimal128(38, kind.scale))
-        return pa.array(answers)
+        return pa.array(answers, type=answer_type(self.aggregate, kinds))
 
     def floats(self) -> Array:
         """The input as floats, 0 where missing."""
@@ -377,29 +386,6 @@ def _powers(task: Task) -> pa.Array:
     return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
-_ORDERED_NAN = np.iinfo(np.int64).max
-
-
-@njit(cache=True, nogil=True)
-def _turned(bits, out):  # type: ignore[no-untyped-def]
-    """Bits of floats as integers in the same order, and back; every NaN is the largest."""
-    for i in range(len(bits)):
-        b = bits[i]
-        out[i] = b if b >= 0 else b ^ 0x7FFFFFFFFFFFFFFF
-
-
-def _ordered(column: Column, threads: int) -> tuple[Array, bool]:
-    """Values that ``>`` orders; True where they are turned floats."""
-    values = column.values
-    if column.is_float and any(shared_out(len(values), threads, partial(has_nan, values))):
-        canonical = np.where(np.isnan(values), np.nan, values) + 0.0
-        turned = np.empty(len(values), np.int64)
-        _turned(canonical.view(np.int64), turned)
-        turned[np.isnan(values)] = _ORDERED_NAN
-        return turned, True
-    return values, False
-
-
 def _extreme(task: Task) -> pa.Array:
     column = task.column
     if task.aggregate.input_kinds == ("boolean",) and not pa.types.is_boolean(column.type):
@@ -417,7 +403,7 @@ def _extreme(task: Task) -> pa.Array:
 def _extremes(task: Task, smallest: bool) -> Array:
     """The smallest or largest value of every range; those of empty ones are arbitrary."""
     column = task.column
-    values, turned = _ordered(column, task.ranges.threads)
+    values, was_turned = ordered(column, task.ranges.threads)
     if values.dtype == np.float64:
         never: Any = np.inf if smallest else -np.inf
     else:
@@ -431,10 +417,10 @@ def _extremes(task: Task, smallest: bool) -> Array:
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values,), first, last, never, zero, out)
     )
-    if turned:
+    if was_turned:
         back = np.empty(len(out), np.int64)
-        _turned(out, back)
-        out = np.where(out == _ORDERED_NAN, np.nan, back.view(np.float64))
+        turned(out, back)
+        out = np.where(out == ORDERED_NAN, np.nan, back.view(np.float64))
     return out
 
 
@@ -484,7 +470,7 @@ def _valid_mask(task: Task) -> Array:
 
 
 def _arg_max(task: Task) -> pa.Array:
-    values, _ = _ordered(task.columns[1], task.ranges.threads)
+    values, _ = ordered(task.columns[1], task.ranges.threads)
     rows = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("arg_min" if isinstance(task.aggregate, ArgMin) else "arg_max")
@@ -507,7 +493,7 @@ def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
 
 
 def _max_count(task: Task) -> pa.Array:
-    values, _ = _ordered(task.column, task.ranges.threads)
+    values, _ = ordered(task.column, task.ranges.threads)
     out = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
     module = kernels("min_count" if isinstance(task.aggregate, MinCount) else "max_count")
@@ -571,7 +557,7 @@ def _interpreted(task: Task) -> pa.Array:
         known = [EMPTY] * (count - 1) + [task.middle.partial]
         rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
     answers = own.run_interpreted(task.aggregate, rows, task.ranges)
-    return task.listed(answers, task.columns[0].type if task.columns else None)
+    return task.listed(answers, [column.type for column in task.columns])
 
 
 def _own(task: Task) -> pa.Array:
@@ -657,14 +643,20 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     Median: quantile_answers,
     Rank: rank_answers,
     Distinct: distinct_answers,
+    Mode: mode_answers,
+    Entropy: entropy_answers,
+    TopK: few_answers,
+    BottomK: few_answers,
+    Collect: collect_answers,
+    M4: corner_answers,
     **dict.fromkeys(POWERS, _powers),
 }
 
 
 NEED_NO_STAND_INS = (Count, Variance, StdDev, *POWERS)
-IN_ORDER = (Quantile, Median, Rank, Distinct)
+IN_ORDER = (Quantile, Median, Rank, Distinct, Mode, Entropy, TopK, BottomK)
 """Answered from blocks of sorted rows; see ``sorted_blocks``."""
-FORWARD_ONLY = (Variance, StdDev, MaxCount, MinCount, ArgMax, ArgMin)
+FORWARD_ONLY = (Variance, StdDev, MaxCount, MinCount, ArgMax, ArgMin, M4)
 """Compiled only for ranges that never move back."""
 
 

@@ -368,4 +368,4 @@ def _power_sums(x: float, high: float, low: float) -> tuple[int, int, int]:
 
 def _by_python(task: Task, slot: PythonSlot, arrays: Arrays) -> pa.Array:
     answers = own.run_interpreted(task.aggregate, slot.rows(arrays), task.ranges)
-    return task.listed(answers, arrays[0].type if len(arrays) > 1 else None)
+    return task.listed(answers, [array.type for array in arrays[:-1]])

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 from windrow.aggregates import (
     Aggregate,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
     Mean,
+    Mode,
     Product,
     StdDev,
     Sum,
@@ -46,6 +49,8 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
     if kind in (Count, First, Last):
         return Plan("lookup", "the answer is a difference of counts, or one row", None)
+    if kind is Collect:
+        return Plan("lookup", "the answer is the range itself", None)
     if kind in IN_ORDER:
         return _in_order(aggregate, table, ranges)
     adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean, *POWERS, *ENDS)
@@ -94,7 +99,8 @@ def _inside(aggregate: Aggregate) -> str:
 
 
 def _in_order(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
-    how = "counts up and down" if type(aggregate) is Distinct else "a bit for each row in a window"
+    counts = type(aggregate) in (Distinct, Mode, Entropy)
+    how = "counts up and down" if counts else "a bit for each row in a window"
     blocks = "blocks of rows, each sorted once"
     if not ranges.monotone:
         blocks = "all rows sorted once, answers in an order in which ranges move little"

@@ -42,6 +42,7 @@ from windrow.columns.middles import (
     pick,
     run_sums,
 )
+from windrow.columns.picked import SEVERAL, picked_rows
 from windrow.columns.plain import COMPILED
 from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.power_sums import degree, parts_of, plain_inputs
@@ -145,6 +146,21 @@ class PickSlot(InputSlot):
         some = found[:, 0] >= 0
         counts = some.astype(np.int64) * len(self.how)
         return [array.take(array_of(found[some].ravel())) for array in arrays], counts
+
+
+class SeveralSlot(InputSlot):
+    """The few rows of a run that decide: its largest values, its corners."""
+
+    def _what(self) -> str:
+        return self.aggregate.description()
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """The rows that are picked."""
+        columns = [number_column(array, "") for array in arrays]
+        valid = valid_of(arrays[0])  # a row without one input is null in all
+        present = np.ones(len(arrays[0]), np.bool_) if valid is None else valid
+        rows, counts = picked_rows(self.aggregate, columns, present, offsets)
+        return [array.take(array_of(rows)) for array in arrays], counts
 
 
 class TotalSlot(Slot):
@@ -397,6 +413,8 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
     if kind in PICKS:
         return Form(aggregate, rows, (PickSlot(aggregate),))
+    if kind in SEVERAL:
+        return Form(aggregate, rows, (SeveralSlot(aggregate),))
     if kind in ENDS and all(column.words is None for column in empty):
         return Form(aggregate, rows, (PickSlot(aggregate, 1, 0),))
     if kind in RUNS:

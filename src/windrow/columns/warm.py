@@ -4,8 +4,9 @@ import math
 
 import pyarrow as pa
 
-from windrow.aggregates import REGISTRY
+from windrow.aggregates import EMPTY, REGISTRY, Aggregate
 from windrow.aggregates.power_sums import PowerSums
+from windrow.columns.answers import BY_CLASS
 from windrow.columns.frames import apply
 from windrow.rolling import Rolling
 from windrow.slides import bounds, rows, time
@@ -27,16 +28,22 @@ def run_everything() -> None:
     }
     for column in columns:
         table = pa.table({"k": [0, 0, 1, 1], "t": [1, 2, 3, 4], "b": [0, 2, 1, 0], "x": column})
-        names = {"integer": "t", "boolean": "yes"}
         table = table.append_column("yes", pa.array([True, False, None, True]))
-        aggregates = []
-        for name, kind in REGISTRY.items():
-            if name != "Concat":
-                kinds = kind("x").input_kinds if name == "Count" else kind().input_kinds
-                aggregates.append(kind(*(names.get(k, "x") for k in kinds)))
+        aggregates = with_kernels()
         # moments take seconds to compile: what slides forward only
         moments = [a for a in aggregates if isinstance(a, PowerSums)]
         others = [a for a in aggregates if not isinstance(a, PowerSums)]
         apply(Rolling(time="t", windows=[rows(2)], aggregates=moments), table)
         for key in (None, "k"):
             apply(Rolling(key=key, time="t", windows=windows, aggregates=others), table)
+
+
+def with_kernels() -> list[Aggregate]:
+    """The built-in aggregates that have compiled code; the others may need other packages."""
+    names = {"integer": "t", "boolean": "yes"}
+    found = []
+    for name, kind in REGISTRY.items():
+        if kind in BY_CLASS or kind.identity is not EMPTY or issubclass(kind, PowerSums):
+            inputs = kind("x").input_kinds if name == "Count" else kind().input_kinds
+            found.append(kind(*(names.get(wanted, "x") for wanted in inputs)))
+    return found

@@ -252,7 +252,8 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in spec.aggregates}
     for name, aggregate, label in spec.outputs:
         kind = out[name].dataType.simpleString()
-        lines.append(f"answer {name}: {kind}, {_how(spec, label, aggregate, forms)}")
+        about = f"; {aggregate.approximation}" if aggregate.approximate else ""
+        lines.append(f"answer {name}: {kind}, {_how(spec, label, aggregate, forms)}{about}")
     return "\n".join(lines)
 
 

@@ -269,8 +269,11 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     if chosen.path == "stretches" or hot:
         part = df if hot is None else df.where(stretches.is_hot(spec, hot))
         lines += _explained(part, spec, schema, hot, options)
+    about = {n: f"; {a.approximation}" for n, a, _ in spec.outputs if a.approximate}
     lines += [
-        f"answer {f.name}: {f.dataType.simpleString()}" for f in out.fields if _new(f, schema)
+        f"answer {f.name}: {f.dataType.simpleString()}{about.get(f.name, '')}"
+        for f in out.fields
+        if _new(f, schema)
     ]
     return "\n".join(lines)
 

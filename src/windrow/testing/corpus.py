@@ -112,10 +112,16 @@ _ACCEPTS = {
 }
 
 
+def choosy_input(kinds: tuple[str, ...]) -> int:
+    """The place of the last input that does not take anything, which cases are about."""
+    return max((i for i, kind in enumerate(kinds) if kind != "any"), default=len(kinds) - 1)
+
+
 def cases(aggregate: Aggregate) -> list[Case]:
     """The cases for an aggregate; with several inputs, rows are tuples."""
     kinds = aggregate.input_kinds or ("any",)
-    chosen = [case for case in CASES if case.kind in _ACCEPTS[kinds[-1]]]
+    place = choosy_input(kinds)
+    chosen = [case for case in CASES if case.kind in _ACCEPTS[kinds[place]]]
     if len(kinds) == 1:
         return chosen
     if set(kinds) == {"number"}:
@@ -131,7 +137,10 @@ def cases(aggregate: Aggregate) -> list[Case]:
         Case(
             case.name,
             case.kind,
-            tuple((*[f"row {i}"] * (len(kinds) - 1), value) for i, value in enumerate(case.values)),
+            tuple(
+                (*[f"row {i}"] * place, value, *[f"row {i}"] * (len(kinds) - 1 - place))
+                for i, value in enumerate(case.values)
+            ),
         )
         for case in chosen
     ]

@@ -5,7 +5,8 @@
 All promises are checked on partials of single rows and of short runs of rows: associativity, the
 identity (also identity ⊕ identity), ``commutative``, ``invertible``, ``selective``,
 ``reproducible`` (answers of all groupings have the same bits) and the round trip through bytes.
-Aggregates that do not promise ``reproducible`` may differ by a relative 1e-9, as float sums do.
+Aggregates that do not promise ``reproducible`` may differ by a relative 1e-9, as float sums do, or
+by what their ``agrees`` allows, as estimates do.
 """
 
 import copy

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from windrow.aggregates import Aggregate, as_aggregate
+from windrow.testing.corpus import choosy_input
 from windrow.testing.oracle import Twin
 from windrow.windows import Window
 
@@ -52,9 +53,10 @@ def values(aggregate: Aggregate) -> "st.SearchStrategy[st.SearchStrategy[Any]]":
     if set(kinds) == {"number"}:
         runs = [(FLOATS, FLOATS), (INTEGERS, INTEGERS), (DECIMALS, FLOATS), (FLOATS, INTEGERS)]
         return st.sampled_from([st.tuples(*run) for run in runs])
-    ordered = _runs(kinds[-1])
+    place = choosy_input(kinds)
     anything = st.one_of(st.none(), st.integers(0, 9), st.text(max_size=2))
-    return st.sampled_from([st.tuples(*[anything] * (len(kinds) - 1), s) for s in ordered])
+    before, after = [anything] * place, [anything] * (len(kinds) - 1 - place)
+    return st.sampled_from([st.tuples(*before, s, *after) for s in _runs(kinds[place])])
 
 
 def window_machine(
