@@ -6,6 +6,8 @@ from typing import Any
 from windrow import aggregates, approx, errors, greedy, shared, stores, windows
 from windrow.aggregates import (
     Aggregate,
+    ApproxCount,
+    ApproxSum,
     ArgMax,
     Concat,
     Count,
@@ -43,6 +45,8 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "EACH",
     "Aggregate",
+    "ApproxCount",
+    "ApproxSum",
     "ArgMax",
     "Concat",
     "Count",

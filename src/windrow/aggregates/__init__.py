@@ -1,5 +1,6 @@
 """Aggregates: identity, lift, combine, lower, their kind, and what is promised of them."""
 
+from windrow.aggregates.approximate import ApproxCount, ApproxSum
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
@@ -41,10 +42,18 @@ REGISTRY: dict[str, type[Aggregate]] = {
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
 
+SEQUENTIAL: dict[str, type[Aggregate]] = {
+    kind.__name__: kind for kind in (ApproxCount, ApproxSum)
+}
+"""Those without a combine: they run in ``Rolling``, on rows in order."""
+
 __all__ = [
     "EMPTY",
     "REGISTRY",
+    "SEQUENTIAL",
     "Aggregate",
+    "ApproxCount",
+    "ApproxSum",
     "ArgMax",
     "Concat",
     "Count",

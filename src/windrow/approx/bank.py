@@ -61,7 +61,7 @@ class Bank:
 
         self.stride = (layout.bits + 8) >> 3
         self._numbers = numbers(layout, before=1)
-        self._scale = int(layout.R) / (2 * layout.V)
+        self._scale = layout.scale
         self._allocate(64)
         self._used = 0
 

@@ -277,7 +277,4 @@ class Counter:
 
     def _answer(self, twice: int) -> float:
         layout = self.layout
-        twice = min(max(twice, 0), 2 * layout.W * layout.V)
-        if isinstance(layout.R, int):
-            return twice * layout.R / (2 * layout.V)
-        return twice / (2 * layout.V) * layout.R
+        return float(min(max(twice, 0), 2 * layout.W * layout.V)) * layout.scale

@@ -100,6 +100,11 @@ class Layout:
         """The largest error, in units."""
         return Fraction(self.theta - 1, 2) + self.W * self.rounding
 
+    @property
+    def scale(self) -> float:
+        """What half a unit is worth."""
+        return self.R / (2 * self.V)
+
     def units_of(self, value: int) -> int:
         """x' = Round(x · V / R): multiplied by a rounded reciprocal, off by at most 1/2 + 2⁻⁸."""
         return (value * self.factor + (1 << self.shift >> 1)) >> self.shift

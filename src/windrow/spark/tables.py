@@ -88,6 +88,8 @@ def has_tree(df: Any, options: Options) -> bool:
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
     if spec.every is not None:
         return "no key, and ticks: all rows go to one task"
+    for _, aggregate, _ in spec.sequential:
+        return f"no key, and {aggregate!r}, which goes row by row: all rows go to one task"
     if len(spec.windows) > MOST_WINDOWS:
         return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):

@@ -79,6 +79,31 @@ def build_index(index, keys, used):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
+def cell_of(p, y):  # type: ignore[no-untyped-def]
+    """What the cell of a block takes that ends with y."""
+    if p[CELL] == 1:
+        return np.int64(1 if y >= p[THETA] else 0)
+    return np.int64(np.uint64(y) // np.uint64(p[THETA]))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def close(rows, start, p, y):  # type: ignore[no-untyped-def]
+    """The open block ends: its cell takes the place of the oldest one's; what is left of y."""
+    cell = cell_of(p, y)
+    if p[WORD]:
+        blocks = get(rows, start, p[CELLS], p[K])
+        put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
+    else:
+        i = get(rows, start, p[INDEX_AT], p[INDEX])
+        at = p[CELLS] + i * p[CELL]
+        total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
+        put(rows, start, at, p[CELL], cell)
+        put(rows, start, p[B_AT], p[B], total)
+        put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
+    return y - cell * p[THETA]
+
+
+@njit(cache=True, nogil=True, inline="always")
 def take(rows, start, p, units):  # type: ignore[no-untyped-def]
     """One value for the counter at byte ``start``."""
     rows[start] |= np.uint8(1)
@@ -86,23 +111,21 @@ def take(rows, start, p, units):  # type: ignore[no-untyped-def]
     m = get(rows, start, p[M_AT], p[M]) + 1
     if m == p[N]:
         m = 0
-        theta = p[THETA]
-        if p[CELL] == 1:
-            cell = np.int64(1 if y >= theta else 0)
-        else:
-            cell = np.int64(np.uint64(y) // np.uint64(theta))
-        y -= cell * theta
-        if p[WORD]:
-            blocks = get(rows, start, p[CELLS], p[K])
-            put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
-        else:
-            i = get(rows, start, p[INDEX_AT], p[INDEX])
-            at = p[CELLS] + i * p[CELL]
-            total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
-            put(rows, start, at, p[CELL], cell)
-            put(rows, start, p[B_AT], p[B], total)
-            put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
+        y = close(rows, start, p, y)
     put(rows, start, p[Y_AT], p[Y], y)
+    put(rows, start, p[M_AT], p[M], m)
+
+
+@njit(cache=True, nogil=True)
+def skip(rows, start, p, count):  # type: ignore[no-untyped-def]
+    """So many zeros, fewer than the window has: no more steps than there are blocks."""
+    m = get(rows, start, p[M_AT], p[M]) + count
+    if m >= p[N]:
+        y = get(rows, start, p[Y_AT], p[Y])
+        while m >= p[N]:
+            m -= p[N]
+            y = close(rows, start, p, y)
+        put(rows, start, p[Y_AT], p[Y], y)
     put(rows, start, p[M_AT], p[M], m)
 
 
@@ -141,16 +164,62 @@ def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignor
 
 
 @njit(cache=True, nogil=True, inline="always")
+def doubled(p, y, lost, total, oldest, following):  # type: ignore[no-untyped-def]
+    """Twice the estimate in units, within what is possible."""
+    gone = lost * oldest
+    if lost >= p[N]:
+        gone = p[N] * oldest + (lost - p[N]) * following
+    twice = 2 * (p[THETA] * total + y - p[V] * gone) - (p[THETA] - 1)
+    return min(max(twice, 0), 2 * p[W] * p[V])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def ones(word):  # type: ignore[no-untyped-def]
+    """How many bits of a word are set."""
+    count = np.int64(0)
+    while word:
+        word &= word - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
+    """Twice the estimate as it would be after one more value; nothing is written."""
+    y = get(rows, start, p[Y_AT], p[Y]) + units
+    m = get(rows, start, p[M_AT], p[M]) + 1
+    closes = m == p[N]
+    cell = cell_of(p, y) if closes else np.int64(0)
+    y -= cell * p[THETA]
+    lost = (0 if closes else m) + p[SURPLUS]
+    if p[WORD]:
+        blocks = get(rows, start, p[CELLS], p[K])
+        if closes:
+            blocks = (blocks >> 1) | (cell << (p[K] - 1))
+        return doubled(p, y, lost, ones(blocks), blocks & 1, (blocks >> 1) & 1)
+    total = get(rows, start, p[B_AT], p[B])
+    i = get(rows, start, p[INDEX_AT], p[INDEX])
+    new = np.int64(-1)
+    if closes:
+        total += cell - get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+        new = i
+        i = i + 1 if i + 1 < p[K] else 0
+    oldest = following = np.int64(0)
+    if lost:
+        oldest = cell if i == new else get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+        i = i + 1 if i + 1 < p[K] else 0
+        following = cell if i == new else get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+    return doubled(p, y, lost, total, oldest, following)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def estimate(rows, start, p):  # type: ignore[no-untyped-def]
     """Twice the estimate in units, within what is possible."""
     y, m = get(rows, start, p[Y_AT], p[Y]), get(rows, start, p[M_AT], p[M])
     lost = m + p[SURPLUS]
     if p[WORD]:
         blocks = get(rows, start, p[CELLS], p[K])
-        oldest, following, total = blocks & 1, (blocks >> 1) & 1, np.int64(0)
-        while blocks:
-            blocks &= blocks - 1
-            total += 1
+        oldest, following, total = blocks & 1, (blocks >> 1) & 1, ones(blocks)
     else:
         total = get(rows, start, p[B_AT], p[B])
         i = get(rows, start, p[INDEX_AT], p[INDEX])
@@ -159,11 +228,7 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
             oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
             i = i + 1 if i + 1 < p[K] else 0
             following = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
-    gone = lost * oldest
-    if lost >= p[N]:
-        gone = p[N] * oldest + (lost - p[N]) * following
-    twice = 2 * (p[THETA] * total + y - p[V] * gone) - (p[THETA] - 1)
-    return min(max(twice, 0), 2 * p[W] * p[V])
+    return doubled(p, y, lost, total, oldest, following)
 
 
 @njit(cache=True, nogil=True)
