@@ -169,7 +169,8 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
     kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
     asked = [about for window in kept for policy in window.policies for about in policy.over]
     for aggregate in (*spec.aggregates, *asked):
-        keep_texts(aggregate)
+        if aggregate.kind != "sequential":  # which is no function of yours
+            keep_texts(aggregate)
     return spec, schema
 
 
