@@ -22,7 +22,7 @@ from windrow.columns.sequential import Arrays, Counters, Machine, State, keys_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn
 from windrow.times import Clock
 
-CHUNK = 1 << 16
+CHUNK = 1 << 17
 
 
 class Owner(Protocol):
