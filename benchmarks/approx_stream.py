@@ -77,7 +77,9 @@ def run(spark: Any, files: Path, place: Path, spec: wr.Rolling) -> tuple[list[An
 
 def compare(report: Report, spec: wr.Rolling, files: Path, found: pa.Table) -> None:
     some = pa.concat_tables(
-        table.filter(pc.equal(pc.subtract(table["k"], pc.multiply(pc.divide(table["k"], SHARE), SHARE)), 7))
+        table.filter(
+            pc.equal(pc.subtract(table["k"], pc.multiply(pc.divide(table["k"], SHARE), SHARE)), 7)
+        )
         for table in map(pq.read_table, sorted(files.iterdir()))
     )
     exact = wr.Rolling(key="k", time="t", windows=["1h"], aggregates=[wr.Sum("x")])

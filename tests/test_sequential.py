@@ -22,7 +22,8 @@ from windrow.columns.stream_plan import StreamPlan
 from windrow.errors import BadSpecification, BadValue, Refused
 
 epsilons = st.one_of(
-    st.sampled_from([0.25, 0.1, 0.01, 1e-4, 1e-9]), st.builds(Fraction, st.just(1), st.integers(4, 99))
+    st.sampled_from([0.25, 0.1, 0.01, 1e-4, 1e-9]),
+    st.builds(Fraction, st.just(1), st.integers(4, 99)),
 )
 windows = st.one_of(
     st.builds(wr.rows, st.one_of(st.integers(1, 9), st.integers(1, 200))),
@@ -49,7 +50,9 @@ def events(size: int, keys: int, seed: int, span: int, largest: int) -> pa.Table
     )
 
 
-def one_by_one(spec: wr.Rolling, table: pa.Table) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
+def one_by_one(
+    spec: wr.Rolling, table: pa.Table
+) -> tuple[dict[str, list[float]], dict[str, list[int]]]:
     """Answers of counters fed in order, and the truth, for every output, in the table's order."""
     rows = table.to_pylist()
     order = sorted(range(len(rows)), key=lambda i: (rows[i]["t"], rows[i]["id"]))
@@ -117,7 +120,9 @@ def specifications(draw: Any, exact: bool = False) -> wr.Rolling:
     if exact:
         aggregates += draw(st.lists(st.sampled_from([wr.Sum("x"), wr.Max("x")]), max_size=1))
         if len(aggregates) > len([a for a in aggregates if a.kind == "sequential"]):
-            chosen = {label: w for label, w in chosen.items() if w.kind == "time"} or {"w": wr.time(30)}
+            chosen = {label: w for label, w in chosen.items() if w.kind == "time"} or {
+                "w": wr.time(30)
+            }
     key = draw(st.sampled_from([None, "k", "n", ["k", "n"]]))
     return wr.Rolling(key=key, time="t", tie="id", windows=chosen, aggregates=aggregates)
 
@@ -180,7 +185,11 @@ def test_live_rows_are_not_kept_for_counters() -> None:
 def without_reach(spec: wr.Rolling, schema: pa.Schema) -> StreamPlan:
     """A plan; rows windows of counters have no horizon, and need none."""
     timed = {label: w for label, w in spec.windows.items() if w.kind == "time"}
-    reaches = plan_of(wr.Rolling(time="t", windows=timed, aggregates=[wr.Count()]), schema).reaches if timed else {}
+    reaches = (
+        plan_of(wr.Rolling(time="t", windows=timed, aggregates=[wr.Count()]), schema).reaches
+        if timed
+        else {}
+    )
     return StreamPlan(spec, schema, reaches, segment_rows=20)
 
 

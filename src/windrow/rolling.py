@@ -113,7 +113,9 @@ class Rolling:
             if is_sequential(aggregate):
                 check(aggregate, label, self.windows[label])
                 if self.every is not None:
-                    raise Refused(f"{name}: {aggregate!r} answers rows, not ticks: leave every= out")
+                    raise Refused(
+                        f"{name}: {aggregate!r} answers rows, not ticks: leave every= out"
+                    )
                 if self.min_rows:
                     raise Refused(
                         f"{name}: min_rows= counts rows, which {aggregate!r} has not kept: leave "

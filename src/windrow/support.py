@@ -78,7 +78,10 @@ def _sequential(window: WindowKind) -> tuple[bool, str]:
     if window == "policy":
         return False, "a policy asks for the oldest rows, and a counter has forgotten their values"
     if window == "bounds":
-        return False, "bounds may lie anywhere, and a counter knows one window: the one that ends now"
+        return (
+            False,
+            "bounds may lie anywhere, and a counter knows one window: the one that ends now",
+        )
     return True, (
         "`Rolling`: one compiled counter for each key, fed in order; windows that end with the row "
         "(no `ending`, `after`, `within`, `closed`), no `every`, no `min_rows`"

@@ -42,9 +42,7 @@ REGISTRY: dict[str, type[Aggregate]] = {
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
 
-SEQUENTIAL: dict[str, type[Aggregate]] = {
-    kind.__name__: kind for kind in (ApproxCount, ApproxSum)
-}
+SEQUENTIAL: dict[str, type[Aggregate]] = {kind.__name__: kind for kind in (ApproxCount, ApproxSum)}
 """Those without a combine: they run in ``Rolling``, on rows in order."""
 
 __all__ = [

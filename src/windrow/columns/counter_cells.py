@@ -149,7 +149,9 @@ class CounterCells:
         table = self._table(counters)
         per_key = max(1, table.nbytes // max(1, counters.size))
         count = max(at.count, -(-at.keys * per_key // CHUNK), 1) if self.spec.key else 1
-        roots = {root_of(chunk, at.count) for chunk in range(at.count, count)} if at.count else set()
+        roots = (
+            {root_of(chunk, at.count) for chunk in range(at.count, count)} if at.count else set()
+        )
         more = [self._table(self._loaded([chunk])) for chunk in sorted(roots - loaded)]
         table = pa.concat_tables([table, *more]).combine_chunks()
         changed = changed | roots | set(range(at.count, count))

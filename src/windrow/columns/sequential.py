@@ -290,4 +290,6 @@ def keys_of_runs(table: pa.Table, key: tuple[str, ...], first: Array) -> Arrays:
 def scattered(answers: pa.Array, rows: Array) -> pa.Array:
     """Answers of some rows, and nothing for the others."""
     place: Any = np.cumsum(rows) - 1
-    return answers.take(array_of(place, ~rows)) if len(answers) else pa.nulls(len(rows), answers.type)
+    return (
+        answers.take(array_of(place, ~rows)) if len(answers) else pa.nulls(len(rows), answers.type)
+    )

@@ -90,7 +90,12 @@ def cell_of(p, y):  # type: ignore[no-untyped-def]
 def close(rows, start, p, y):  # type: ignore[no-untyped-def]
     """The open block ends: its cell takes the place of the oldest one's; what is left of y."""
     cell = cell_of(p, y)
-    if p[WORD]:
+    if p[WORD] == 2:
+        for j in range(p[K] - 1):
+            at = p[CELLS] + j * p[CELL]
+            put(rows, start, at, p[CELL], get(rows, start, at + p[CELL], p[CELL]))
+        put(rows, start, p[CELLS] + (p[K] - 1) * p[CELL], p[CELL], cell)
+    elif p[WORD]:
         blocks = get(rows, start, p[CELLS], p[K])
         put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
     else:
@@ -104,9 +109,9 @@ def close(rows, start, p, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def take(rows, start, p, units):  # type: ignore[no-untyped-def]
-    """One value for the counter at byte ``start``."""
-    rows[start] |= np.uint8(1)
+def take(rows, start, p, units, mark):  # type: ignore[no-untyped-def]
+    """One value for the counter at byte ``start``, whose first bits get a mark."""
+    rows[start] |= mark
     y = get(rows, start, p[Y_AT], p[Y]) + units
     m = get(rows, start, p[M_AT], p[M]) + 1
     if m == p[N]:
@@ -156,7 +161,7 @@ def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignor
             found[j] = row * stride
         for j in range(chunk):
             units = (np.int64(values[done + j]) * p[FACTOR] + half) >> p[SHIFT]
-            take(rows, found[j], p, units)
+            take(rows, found[j], p, units, np.uint8(1))
         done += chunk
         if full:
             break
@@ -184,6 +189,21 @@ def ones(word):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def in_pieces(rows, start, p, closes, cell):  # type: ignore[no-untyped-def]
+    """Sum, oldest and following cell of a long word; after it has taken a cell, or as it is."""
+    total = oldest = following = np.int64(0)
+    first = np.int64(1 if closes else 0)
+    for j in range(first, p[K] + first):
+        one = cell if j == p[K] else get(rows, start, p[CELLS] + j * p[CELL], p[CELL])
+        total += one
+        if j == first:
+            oldest = one
+        elif j == first + 1:
+            following = one
+    return total, oldest, following
+
+
+@njit(cache=True, nogil=True)
 def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
     """Twice the estimate as it would be after one more value; nothing is written."""
     y = get(rows, start, p[Y_AT], p[Y]) + units
@@ -192,6 +212,9 @@ def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
     cell = cell_of(p, y) if closes else np.int64(0)
     y -= cell * p[THETA]
     lost = (0 if closes else m) + p[SURPLUS]
+    if p[WORD] == 2:
+        total, oldest, following = in_pieces(rows, start, p, closes, cell)
+        return doubled(p, y, lost, total, oldest, following)
     if p[WORD]:
         blocks = get(rows, start, p[CELLS], p[K])
         if closes:
@@ -217,7 +240,9 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
     """Twice the estimate in units, within what is possible."""
     y, m = get(rows, start, p[Y_AT], p[Y]), get(rows, start, p[M_AT], p[M])
     lost = m + p[SURPLUS]
-    if p[WORD]:
+    if p[WORD] == 2:
+        total, oldest, following = in_pieces(rows, start, p, False, 0)
+    elif p[WORD]:
         blocks = get(rows, start, p[CELLS], p[K])
         oldest, following, total = blocks & 1, (blocks >> 1) & 1, ones(blocks)
     else:

@@ -61,7 +61,9 @@ def _hashes(array: pa.Array) -> Array:
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         _mix_numbers(numbers_of(array).astype(np.int64), out)
     elif pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
-        _mix_numbers(numbers_of(array.view(pa.int32() if kind.bit_width == 32 else pa.int64())), out)
+        _mix_numbers(
+            numbers_of(array.view(pa.int32() if kind.bit_width == 32 else pa.int64())), out
+        )
     else:
         binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
         texts = array.cast(pa.large_binary() if binary else pa.large_string())

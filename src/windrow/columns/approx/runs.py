@@ -21,7 +21,7 @@ def over_rows(rows, stride, p, scale, slots, offsets, values, first, last, out):
             start = np.int64(0)
             rows[:] = 0
         for i in range(offsets[run], offsets[run + 1]):
-            take(rows, start, p, (values[i] * p[FACTOR] + half) >> p[SHIFT])
+            take(rows, start, p, (values[i] * p[FACTOR] + half) >> p[SHIFT], np.uint8(1))
             out[i] = estimate(rows, start, p) * scale
 
 
@@ -30,7 +30,7 @@ def moved(rows, start, stride, p, now, opened, tick):  # type: ignore[no-untyped
     """The open tick ends and time goes on to another; after a whole window nothing is left."""
     if tick - now < p[W]:
         half = (np.int64(1) << p[SHIFT]) >> 1
-        take(rows, start, p, (opened * p[FACTOR] + half) >> p[SHIFT])
+        take(rows, start, p, (opened * p[FACTOR] + half) >> p[SHIFT], np.uint8(1))
         skip(rows, start, p, tick - now - 1)
     else:
         rows[start : start + stride] = 0
