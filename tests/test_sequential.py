@@ -1,8 +1,9 @@
 """ApproxCount and ApproxSum: the answer of a counter fed one by one, on every engine."""
 
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, arrival, split, with_times
-from tests.test_bucket import MemoryStore, Stream, disorder, plan_of, run
+from tests.test_bucket import Stream, disorder, plan_of, run
 from windrow.approx import Count, OverTime, Sum
 from windrow.columns import counter_cells
 from windrow.columns.carry import Carry, run_sorted
@@ -58,8 +59,8 @@ def one_by_one(
     order = sorted(range(len(rows)), key=lambda i: (rows[i]["t"], rows[i]["id"]))
     estimates: dict[str, list[float]] = {}
     truths: dict[str, list[int]] = {}
-    for name, aggregate, label in spec.sequential:
-        window: Any = spec.windows[label]
+    for name, given_, label in spec.sequential:
+        window, aggregate = cast(Any, spec.windows[label]), cast(Any, given_)
         counts = isinstance(aggregate, wr.ApproxCount)
         column = aggregate.columns[0] if aggregate.columns else None
         estimate, truth = [0.0] * len(rows), [0] * len(rows)
@@ -84,7 +85,7 @@ def one_by_one(
                     since = rows[i]["t"] - window.length
                     seen = [j for j in run_ if since < rows[j]["t"] <= rows[i]["t"]]
                     truth[i] = sum(map(worth, seen))
-                for i, following in reversed(list(zip(run_, run_[1:], strict=False))):
+                for i, following in reversed(list(pairwise(run_))):
                     if estimate[i] < 0:
                         estimate[i] = estimate[following]  # rows of equal time have one answer
                 continue
@@ -101,7 +102,7 @@ def one_by_one(
 def specifications(draw: Any, exact: bool = False) -> wr.Rolling:
     """One or two windows, one or two aggregates, with values that fit."""
     chosen = {f"w{i}": draw(windows) for i in range(draw(st.integers(1, 2)))}
-    lengths = [w.length for w in chosen.values() if isinstance(w, wr.slides.Time)]
+    lengths: list[Any] = [w.length for w in chosen.values() if w.kind == "time"]
     tick = draw(st.sampled_from([d for d in (1, 2, 3, 5) if all(n % d == 0 for n in lengths)]))
     aggregates: list[Any] = draw(
         st.lists(
@@ -153,10 +154,8 @@ def test_columns_equal_counters_fed_one_by_one(spec: wr.Rolling, table: pa.Table
 
 
 @settings(max_examples=40)
-@given(specifications(exact=True), tables, st.integers(1, 60), st.data())
-def test_sorted_batches_equal_one_call(
-    spec: wr.Rolling, table: pa.Table, size: int, data: Any
-) -> None:
+@given(specifications(exact=True), tables, st.integers(1, 60))
+def test_sorted_batches_equal_one_call(spec: wr.Rolling, table: pa.Table, size: int) -> None:
     keys = [(name, "ascending") for name in (*spec.key, "t", "id")]
     ordered = table.sort_by(keys)
     carry = Carry(spec)
@@ -221,6 +220,169 @@ def _integers() -> Any:
     from windrow.columns.prepare import time_column
 
     return time_column(pa.table({"t": [1]}), "t", None)[1]
+
+
+# --- what is out of range, what changes, what is refused ------------------------------------------
+
+
+def total(windows: Any = None, **options: Any) -> wr.Rolling:
+    given = {"maximum": 10, "epsilon": 1e-9} | options
+    aggregate = wr.ApproxSum("x", **given)
+    return wr.Rolling(key="k", time="t", windows=windows or [wr.time(9)], aggregates=[aggregate])
+
+
+def test_values_out_of_range() -> None:
+    table = pa.table({"k": ["a", "b", "a", "a"], "t": [3, 4, 5, 5], "x": [1, 11, 9, 2]})
+    with pytest.raises(BadValue, match=r"column 'x', row 1 \(key 'b'\): 11 is no whole number"):
+        total()(table)
+    assert total(clamp=True)(table)["x_approx_sum_9"].to_pylist() == [1, 10, 11, 11]
+    fine = table.set_column(2, "x", pa.array([1, 10, 9, 2]))
+    with pytest.raises(BadValue, match=r"tick of time 5 \(key 'a'\) come to more than maximum=10"):
+        total()(fine)
+    found = total(overflow="null")(table)["x_approx_sum_9"].to_pylist()
+    assert found == [1, None, None, None]  # the tick of time 5 comes to 11
+    assert total([wr.rows(2)], overflow="null")(table)["x_approx_sum_2rows"].to_pylist() == [
+        *(1, None, 10, 11)
+    ]
+    odd = table.set_column(2, "x", pa.array([1.0, 2.5, None, 3.0]))
+    with pytest.raises(BadValue, match=r"2\.5 is no whole number"):
+        total(clamp=True)(odd)
+    whole = table.set_column(2, "x", pa.array([1.0, float("nan"), None, 3.0]))
+    assert total(nan="missing")(whole)["x_approx_sum_9"].to_pylist() == [1, 0, 4, 4]
+    with pytest.raises(BadValue, match="has type string"):
+        total()(table.set_column(2, "x", pa.array(list("abcd"))))
+
+
+def test_on_streams_what_is_out_of_range_is_null_and_counted() -> None:
+    table = pa.table({"k": ["a", "a", "b"], "t": [1, 2, 3], "x": [50, 3, 4]})
+    stream = Stream(without_reach(total(overflow="null"), table.schema))
+    turn = stream.turn(table, 10)
+    assert turn.overflows == 1
+    assert stream.found()["x_approx_sum_9"].to_pylist() == [None, 13, 4]
+
+
+def test_idle_keys_are_dropped_and_chunks_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter_cells, "CHUNK", 1000)
+    spec = total([wr.time(20)], maximum=100, tick=2)
+    schema = pa.schema({"k": pa.int64(), "t": pa.int64(), "x": pa.int64()})
+    stream = Stream(without_reach(spec, schema))
+    everyone = pa.table({"k": range(400), "t": [0] * 400, "x": [1] * 400})
+    stream.turn(everyone, 1)
+    head = stream.head.counters
+    assert head.keys == 400
+    assert head.count > 8
+    per_key = stream.head.log_bytes / 400
+    assert per_key < 100
+    before = stream.store.totals()[0]
+    stream.turn(pa.table({"k": [7], "t": [2], "x": [1]}), 3)
+    assert stream.store.totals()[0] - before <= 4  # its own chunk, and one that is looked through
+    for time in range(30, 30 + 3 * head.count):
+        stream.turn(pa.table({"k": [1000], "t": [time], "x": [1]}), time + 1)
+    assert stream.head.counters.keys == 1
+    assert stream.head.counters.count == head.count
+    assert stream.found()["x_approx_sum_20"].to_pylist()[400] == 2
+
+
+def test_a_stream_goes_on_without_a_counter_but_not_with_a_new_one() -> None:
+    table = events(120, 5, 3, 60, 9).sort_by("t")
+    some: list[Any] = [
+        wr.ApproxSum("x", maximum=1000, epsilon=0.1),
+        wr.ApproxCount("b", maximum=500, epsilon=0.1),
+        wr.Max("x"),
+    ]
+
+    def plan(aggregates: list[Any], window: Any = None) -> StreamPlan:
+        windows = {"w": window or wr.time(40)}
+        spec = wr.Rolling(key="k", time="t", tie="id", windows=windows, aggregates=aggregates)
+        return without_reach(spec, table.schema)
+
+    def half(aggregates: list[Any]) -> Stream:
+        stream = Stream(plan(aggregates))
+        first = table.slice(0, 60)
+        stream.turn(first, int(first["t"].to_numpy().max()))
+        return stream
+
+    for aggregates in ([some[1], some[2]], [some[2]], [some[1]]):
+        stream = half(some)
+        stream.plan = plan(aggregates)
+        stream.answered = []
+        stream.turn(table.slice(60), 10**6)
+        wanted = stream.plan.spec(table)
+        rows = set(stream.found()["id"].to_pylist())
+        wanted = wanted.filter(pa.array([i in rows for i in wanted["id"].to_pylist()]))
+        assert_same(stream.found(), wanted, stream.plan.spec)
+        stream.end()
+    stream = half([some[0], some[2]])
+    for changed in (
+        plan(some),
+        plan([some[0].alias("y"), wr.ApproxSum("x", maximum=9, epsilon=0.1), some[2]]),
+    ):
+        stream.plan = changed
+        with pytest.raises(Refused, match="cannot be added or changed"):
+            stream.turn(None, 10**6)
+    stream = half([some[0]])
+    stream.plan = plan([some[0], wr.Max("x")])
+    with pytest.raises(Refused, match="needs a new checkpoint"):
+        stream.turn(None, 10**6)
+
+
+def test_refusals() -> None:
+    some = wr.ApproxCount("x", epsilon=0.1)
+    for window, text in (
+        (wr.rows(5, ending=1), "row by row"),
+        (wr.rows(5, after=1), "row by row"),
+        (wr.rows(5, within=9), "without within="),
+        (wr.time(5, closed="both"), "row by row"),
+        (wr.bounds("a", "b"), "bounds may lie anywhere"),
+        (wr.at_most(wr.Sum("x"), 5), "policy asks for"),
+    ):
+        with pytest.raises(Refused, match=text):
+            wr.Rolling(time="t", windows=[window], aggregates=[some])
+    ticks: list[tuple[Any, dict[str, Any], str]] = [
+        ("1h", {}, "say how long one is"),
+        ("1h", {"tick": 5}, "another unit"),
+        ("1h", {"tick": "7s"}, "not a whole number"),
+        (wr.time(5), {"tick": 10}, "not a whole number"),
+    ]
+    for length, more, text in ticks:
+        with pytest.raises(BadSpecification, match=text):
+            wr.Rolling(time="t", windows=[length], aggregates=[wr.ApproxCount(epsilon=0.1, **more)])
+    refused: list[dict[str, Any]] = [{"every": 5}, {"min_rows": 2}]
+    for options in refused:
+        with pytest.raises(Refused, match="leave"):
+            wr.Rolling(time="t", windows=[wr.time(5)], aggregates=[some], **options)
+    with pytest.raises(BadSpecification, match="56 bits"):
+        wr.Rolling(
+            windows=[wr.rows(2**40)], aggregates=[wr.ApproxSum("x", maximum=2**60, epsilon=0.1)]
+        )
+    with pytest.raises(BadSpecification, match="tick= is a length"):
+        wr.ApproxCount(epsilon=0.1, tick=0)
+    with pytest.raises(BadSpecification, match="epsilon"):
+        wr.ApproxCount(epsilon=0.5)
+    with pytest.raises(Refused, match=r"windrow\.approx takes one value at a time"):
+        wr.Sliding(wr.rows(5), some)
+    own = type("Steps", (wr.Aggregate,), {"kind": "sequential"})
+    with pytest.raises(Refused, match="ApproxCount and ApproxSum"):
+        wr.Rolling(windows=[wr.rows(5)], aggregates=[own("x")])
+    spec = wr.Rolling(time="t", windows=[wr.time(5)], aggregates=[some])
+    with pytest.raises(BadSpecification, match="Bank takes batches"):
+        spec.stream()
+    events_ = pa.table({"t": [1], "x": [True]})
+    with pytest.raises(Refused, match="a label is none"):
+        spec.as_of(events_, pa.table({"t": [1]}))
+    assert "counter, compiled" in spec.explain(events_)
+
+
+def test_other_tables_and_no_key() -> None:
+    columns = {"t": np.arange(50), "x": np.arange(50) % 2}
+    spec = wr.Rolling(
+        time="t", windows=[wr.time(10)], aggregates=[wr.ApproxSum("x", maximum=1, epsilon=1e-9)]
+    )
+    exact = np.convolve(columns["x"], np.ones(10))[:50]
+    assert spec(columns)["x_approx_sum_10"].tolist() == exact.tolist()
+    assert spec(pa.table(columns).to_batches()[0])["x_approx_sum_10"].to_pylist() == exact.tolist()
+    empty = spec(pa.table(columns).slice(0, 0))
+    assert empty.schema.field("x_approx_sum_10").type == pa.float64()
 
 
 # --- Spark ---------------------------------------------------------------------------------------

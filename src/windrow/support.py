@@ -46,8 +46,8 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
         return _on_spark_streams(aggregate, window)
     if aggregate == "sequential":
         return False, (
-            "a state that cannot be merged is no partial of a window: `windrow.approx` has `Count`, "
-            "`Sum`, `OverTime` and `Bank`, which take one value at a time"
+            "a state that cannot be merged is no partial of a window: `windrow.approx` has "
+            "`Count`, `Sum`, `OverTime` and `Bank`, which take one value at a time"
         )
     if window == "bounds":
         return False, "bounds are columns of a table; one value at a time has none"

@@ -41,6 +41,4 @@ def small_epsilon_layout(
     name = "exact" if theta == 1 and not rounding else "algorithm 3"
     y_bits = (theta - 1).bit_length()
     word = W * ((theta - 1 + V) // theta).bit_length() <= WORD
-    return Layout(
-        name, W, R, V, 1, theta, rounding, word=word, y_bits=y_bits, seen_bits=seen_bits
-    )
+    return Layout(name, W, R, V, 1, theta, rounding, word=word, y_bits=y_bits, seen_bits=seen_bits)

@@ -257,30 +257,16 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def query(index, keys, rows, stride, p, asked, scale, out):  # type: ignore[no-untyped-def]
-    """Estimates for keys; 0 for those that the bank does not have."""
-    for j in range(len(asked)):
-        row = find(index, keys, asked[j])
-        out[j] = 0.0 if row < 0 else estimate(rows, np.int64(row) * stride, p) * scale
+def take_all(rows, stride, p, found, values):  # type: ignore[no-untyped-def]
+    """Take pairs whose rows are known."""
+    half = (np.int64(1) << p[SHIFT]) >> 1
+    for j in range(len(found)):
+        units = (values[j] * p[FACTOR] + half) >> p[SHIFT]
+        take(rows, found[j] * stride, p, units, np.uint8(1))
 
 
 @njit(cache=True, nogil=True)
-def query_rows(rows, used, stride, p, scale, out):  # type: ignore[no-untyped-def]
-    """Estimates for all rows."""
-    for row in range(used):
-        out[row] = estimate(rows, row * stride, p) * scale
-
-
-@njit(cache=True, nogil=True)
-def compact(keys, rows, used, stride):  # type: ignore[no-untyped-def]
-    """Keep the touched rows, in order, and take their mark; how many are left."""
-    kept = 0
-    for row in range(used):
-        if rows[row * stride] & np.uint8(1):
-            keys[kept] = keys[row]
-            for j in range(stride):
-                rows[kept * stride + j] = rows[row * stride + j]
-            rows[kept * stride] &= np.uint8(254)
-            kept += 1
-    rows[kept * stride : used * stride] = 0
-    return kept
+def query(rows, stride, p, found, scale, out):  # type: ignore[no-untyped-def]
+    """Estimates for rows; 0 where there is none."""
+    for j in range(len(found)):
+        out[j] = 0.0 if found[j] < 0 else estimate(rows, found[j] * stride, p) * scale
