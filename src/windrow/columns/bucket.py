@@ -220,7 +220,7 @@ class Bucket:
         views: list[Any] = [view_of(self, label) for label in spec.windows if self.plan.folded]
         answers: dict[str, pa.Array] = {}
         if self.counters is not None:
-            self.counters.answer(ready, table, answers)
+            self.counters.answer(new, answers)
         for view in views:
             view.answer(new, kept, answers)
         head.latest = new.latest + 1

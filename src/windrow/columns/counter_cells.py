@@ -20,6 +20,7 @@ from windrow.columns.prepare import Prepared, array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
 from windrow.columns.sequential import Arrays, Counters, Machine, State, keys_of_runs, machines_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn
+from windrow.columns.views import New
 from windrow.times import Clock
 
 CHUNK = 1 << 17
@@ -64,11 +65,12 @@ class CounterCells:
         self.at = at
         self.shelf = Shelf(owner.log, at.shelf)
 
-    def answer(self, ready: Prepared, table: pa.Table, answers: dict[str, pa.Array]) -> None:
-        """Feed the rows; ``table`` has them in order."""
-        at = self.at
-        runs = len(ready.offsets) - 1
-        keys = keys_of_runs(table, self.spec.key, ready.offsets[:-1])
+    def answer(self, new: New, answers: dict[str, pa.Array]) -> None:
+        """Feed the rows, which are in order."""
+        at, spec = self.at, self.spec
+        ready = Prepared(new.table, spec.key, spec.time, (), spec.unit, 1, new.offsets)
+        runs = len(new.offsets) - 1
+        keys = keys_of_runs(new.table, spec.key, new.offsets[:-1])
         touched: set[int] = set()
         if at.count:
             touched = set(np.unique(chunk_of(key_hashes(keys, runs), at.count)).tolist())

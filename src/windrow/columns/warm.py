@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from windrow.aggregates import REGISTRY
+from windrow.aggregates import REGISTRY, ApproxCount, ApproxSum
 from windrow.columns.frames import apply
 from windrow.rolling import Rolling
 from windrow.slides import bounds, rows, time
@@ -33,3 +33,6 @@ def run_everything() -> None:
         ]
         for key in (None, "k"):
             apply(Rolling(key=key, time="t", windows=windows, aggregates=aggregates), table)
+    counted = [ApproxSum("x", maximum=9, epsilon=0.1), ApproxCount("x", epsilon=0.1)]
+    both = [rows(2), time(5)]
+    apply(Rolling(key="k", time="t", windows=both, aggregates=counted), table)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from windrow.columns.jit import njit
 from windrow.columns.prepare import numbers_of, plain_column, valid_of
 from windrow.columns.ranges import Array
 

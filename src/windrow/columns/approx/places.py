@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.columns.approx.bank import enter, find
 from windrow.columns.approx.hashes import mixed
+from windrow.columns.jit import njit
 from windrow.columns.prepare import plain_column
 from windrow.columns.ranges import Array
 from windrow.errors import BadValue

@@ -1,10 +1,10 @@
 """Counters over sorted rows: each run of rows feeds one counter, and every row gets an estimate."""
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.approx.bank import estimate, estimate_with, skip, take
 from windrow.columns.approx.fields import FACTOR, SHIFT, W
+from windrow.columns.jit import njit
 
 NEVER = np.iinfo(np.int64).min
 """The tick of a counter that no row has come to."""

@@ -1,12 +1,12 @@
 """A bank's counters over time: the open tick and what it has come to, beside each counter."""
 
 import numpy as np
-from numba import njit
 
 from windrow.columns.approx.bank import estimate_with, skip, take
 from windrow.columns.approx.fields import FACTOR, SHIFT, W
 from windrow.columns.approx.runs import NEVER, moved
 from windrow.columns.filters.factorise import ticks_of
+from windrow.columns.jit import njit
 
 __all__ = ["NEVER", "check", "estimates", "insert", "ticks_of"]
 
