@@ -153,6 +153,21 @@ def test_columns_equal_counters_fed_one_by_one(spec: wr.Rolling, table: pa.Table
         assert errors.max() <= bound * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [0.25, 0.1, 0.03])
+def test_gaps_around_the_window(epsilon: float) -> None:
+    some = wr.ApproxSum("x", maximum=100, epsilon=epsilon, tick=2)
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(40)], aggregates=[some])
+    keys, times = [], []
+    for gap in range(30, 50):
+        at = np.cumsum([0, 1, gap, 3, gap, gap, 1])
+        keys += [gap] * len(at)
+        times += at.tolist()
+    columns = {"k": keys, "t": times, "id": range(len(keys)), "x": [37] * len(keys)}
+    table = pa.table(columns)
+    estimates, _ = one_by_one(spec, table)
+    assert spec(table)["x_approx_sum_40"].to_pylist() == estimates["x_approx_sum_40"]
+
+
 @settings(max_examples=40)
 @given(specifications(exact=True), tables, st.integers(1, 60))
 def test_sorted_batches_equal_one_call(spec: wr.Rolling, table: pa.Table, size: int) -> None:

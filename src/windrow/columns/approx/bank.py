@@ -222,16 +222,14 @@ def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
         return doubled(p, y, lost, ones(blocks), blocks & 1, (blocks >> 1) & 1)
     total = get(rows, start, p[B_AT], p[B])
     i = get(rows, start, p[INDEX_AT], p[INDEX])
-    new = np.int64(-1)
     if closes:
         total += cell - get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
-        new = i
         i = i + 1 if i + 1 < p[K] else 0
     oldest = following = np.int64(0)
-    if lost:
-        oldest = cell if i == new else get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+    if lost:  # then there are two blocks or more, so that the new cell is not the oldest
+        oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
         i = i + 1 if i + 1 < p[K] else 0
-        following = cell if i == new else get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+        following = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])  # not used where one closed
     return doubled(p, y, lost, total, oldest, following)
 
 
