@@ -5,7 +5,6 @@ time two numbers more, its open tick and what that has come to; nothing else, an
 Arrays grow by an eighth.
 """
 
-import json
 import zlib
 from pathlib import Path
 from typing import Any, Self
@@ -265,6 +264,8 @@ class Bank:
 
     def to_bytes(self) -> bytes:
         """Version, checksum, parameters, keys and rows."""
+        import json  # which takes longer to load than this module
+
         n, own = len(self), self._keys
         tick = self.tick.nanoseconds if isinstance(self.tick, times.Duration) else self.tick
         head = {
@@ -287,6 +288,8 @@ class Bank:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The bank that these bytes are of."""
+        import json
+
         start = len(_MAGIC)
         body = data[start + 4 :]
         if data[:start] != _MAGIC or zlib.crc32(body) != int.from_bytes(
