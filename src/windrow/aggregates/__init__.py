@@ -2,6 +2,7 @@
 
 from windrow.aggregates.approx_distinct import ApproxDistinct
 from windrow.aggregates.approx_quantile import ApproxQuantile
+from windrow.aggregates.approximate import ApproxCount, ApproxSum
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.bits import BitAnd, BitOr, BitXor
 from windrow.aggregates.bloom import Bloom
@@ -84,15 +85,21 @@ REGISTRY: dict[str, type[Aggregate]] = {
 }
 """Every built-in aggregate. Tests, benchmarks, the planner and the docs all read this."""
 
+SEQUENTIAL: dict[str, type[Aggregate]] = {kind.__name__: kind for kind in (ApproxCount, ApproxSum)}
+"""Those without a combine: they run in ``Rolling``, on rows in order."""
+
 __all__ = [
     "EMPTY",
     "M4",
     "REGISTRY",
+    "SEQUENTIAL",
     "Aggregate",
     "All",
     "Any",
+    "ApproxCount",
     "ApproxDistinct",
     "ApproxQuantile",
+    "ApproxSum",
     "ArgMax",
     "ArgMin",
     "BitAnd",

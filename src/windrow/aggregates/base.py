@@ -328,7 +328,7 @@ class Aggregate:
         return partials[0]
 
 
-def as_aggregate(candidate: Any) -> Aggregate:
+def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
     """An aggregate, from an instance or from a class that needs no options."""
     if isinstance(candidate, type) and issubclass(candidate, Aggregate):
         try:
@@ -341,8 +341,9 @@ def as_aggregate(candidate: Any) -> Aggregate:
             f"expected an aggregate such as windrow.Max(), got {candidate!r} "
             f"({type(candidate).__name__}){several}"
         )
-    if candidate.kind == "sequential":
+    if candidate.kind == "sequential" and not sequential:
         raise Refused(
-            f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it"
+            f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it. "
+            "Rolling runs it, and windrow.approx takes one value at a time"
         )
     return candidate

@@ -8,6 +8,7 @@ before it are answered, in order of time; the others wait. What is kept lies in 
     log        rows before the frontier, only the columns that windows look at, in segments of time
     middles    for each time window a queue of folded segments (``segment_queue``)
     recent     for each rows window the last rows of every key
+    counters   for sequential aggregates a state for every key, and no rows (``counter_cells``)
 
 and a *head* that says where everything is; its size does not depend on rows, keys or lengths of
 windows. A segment is written once, read while it leaves a window, and removed when it has left the
@@ -24,10 +25,11 @@ import pyarrow as pa
 
 from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
-from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
+from windrow.columns.counter_cells import CounterCells
+from windrow.columns.prepare import Prepared, array_of, plain_column, time_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
-from windrow.columns.stream_plan import Head, StreamPlan, Turn, ticks
+from windrow.columns.stream_plan import Chunks, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
 from windrow.stores.chunks import Space
 
@@ -61,9 +63,13 @@ class Bucket:
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
-        self.forms = {a: form_of(a, plan.schema) for a in self.spec.aggregates}
+        self.forms = {a: form_of(a, plan.schema) for a in plan.folded}
         if self.head.contract != plan.contract():
             adapt(self)
+        self.counters: CounterCells | None = None
+        if self.spec.sequential:
+            clock = time_column(plan.schema.empty_table(), str(self.spec.time), self.spec.unit)[1]
+            self.counters = CounterCells(self, clock)
 
     def advance(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
         """Take rows, answer those before the frontier, keep the others."""
@@ -211,8 +217,10 @@ class Bucket:
         assert ready.time is not None
         new = New(table, ready.time, ready.offsets)
         kept = table.select(self.plan.kept)
-        views: list[Any] = [view_of(self, label) for label in spec.windows]
+        views: list[Any] = [view_of(self, label) for label in spec.windows if self.plan.folded]
         answers: dict[str, pa.Array] = {}
+        if self.counters is not None:
+            self.counters.answer(new, answers)
         for view in views:
             view.answer(new, kept, answers)
         head.latest = new.latest + 1
@@ -261,13 +269,19 @@ class Bucket:
     def _forget_the_dead(self, frontier: int) -> None:
         """If no window can see any row of the log again, it is emptied at once."""
         head = self.head
-        start = min(reach.start for reach in self.plan.reaches.values())
+        starts = [reach.start for reach in self.plan.reaches.values()]
+        if self.counters is not None:
+            reach = self.counters.reach()
+            if reach is None:
+                return
+            starts.append(-reach)
+        start = min(starts)
         assert head.latest is not None
         if head.latest > frontier + start:
             return
         self.log.clear(head.log_bytes)
         head.sights, head.latest, head.log_rows = {}, None, 0
-        head.oldest, head.shelves = head.next, 1
+        head.oldest, head.shelves, head.counters = head.next, 1, Chunks()
 
 
 def _filtered(table: pa.Table, keep: Array) -> pa.Table:

@@ -42,6 +42,8 @@ class Plan:
 
 def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     """The ladder for columns, from the special to the general."""
+    if aggregate.kind == "sequential":
+        return Plan("counter", "compiled; one for each key, fed in order", None)
     kind = type(aggregate)
     numbers = [table.column(name) for name in aggregate.columns]
     words = any(column.words is not None for column in numbers)

@@ -62,7 +62,7 @@ class View:
         self.outputs: Outputs = [
             (name, state.forms[aggregate])
             for name, aggregate, found in self.spec.outputs
-            if found == label
+            if found == label and aggregate in state.forms
         ]
 
     def _begin(self, first: int | None) -> Sight:

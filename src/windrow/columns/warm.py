@@ -4,7 +4,7 @@ import math
 
 import pyarrow as pa
 
-from windrow.aggregates import EMPTY, REGISTRY, Aggregate
+from windrow.aggregates import EMPTY, REGISTRY, Aggregate, ApproxCount, ApproxSum
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns.answers import BY_CLASS
 from windrow.columns.frames import apply
@@ -36,6 +36,9 @@ def run_everything() -> None:
         apply(Rolling(time="t", windows=[rows(2)], aggregates=moments), table)
         for key in (None, "k"):
             apply(Rolling(key=key, time="t", windows=windows, aggregates=others), table)
+    counted = [ApproxSum("x", maximum=9, epsilon=0.1), ApproxCount("x", epsilon=0.1)]
+    both = [rows(2), time(5)]
+    apply(Rolling(key="k", time="t", windows=both, aggregates=counted), table)
 
 
 def with_kernels() -> list[Aggregate]:

@@ -88,7 +88,8 @@ def output_schema(spec: Rolling, schema: StructType) -> StructType:
         kind = array.type
         if pa.types.is_null(kind):
             kind = _by_example(aggregates[name], empty.schema)
-        fields.append(StructField(name, from_arrow_type(kind), _nullable(spec, aggregates[name])))
+        nullable = _nullable(spec, aggregates[name])
+        fields.append(StructField(name, from_arrow_type(kind), nullable, spec.metadata(name)))
     return StructType(fields)
 
 

@@ -88,6 +88,8 @@ def has_tree(df: Any, options: Options) -> bool:
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
     if spec.every is not None:
         return "no key, and ticks: all rows go to one task"
+    for _, aggregate, _ in spec.sequential:
+        return f"no key, and {aggregate!r}, which goes row by row: all rows go to one task"
     if len(spec.windows) > MOST_WINDOWS:
         return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):
@@ -167,7 +169,8 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
     kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
     asked = [about for window in kept for policy in window.policies for about in policy.over]
     for aggregate in (*spec.aggregates, *asked):
-        keep_texts(aggregate)
+        if aggregate.kind != "sequential":  # which is no function of yours
+            keep_texts(aggregate)
     return spec, schema
 
 
