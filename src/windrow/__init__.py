@@ -3,7 +3,7 @@
 import importlib
 import typing
 
-from windrow import aggregates, approx, errors, greedy, shared, stores, windows
+from windrow import aggregates, approx, errors, stores, windows
 from windrow.aggregates import (
     M4,
     Aggregate,
@@ -57,15 +57,23 @@ from windrow.aggregates import (
     WeightedMean,
 )
 from windrow.rolling import Rolling
-from windrow.rules import Rules
-from windrow.shared import EACH, Hub
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
+if typing.TYPE_CHECKING:
+    from windrow import greedy, shared
+    from windrow.rules import Rules
+    from windrow.shared import EACH, Hub
+
+_LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.rules"}
+"""Loaded when used, and so are the packages below."""
+
 
 def __getattr__(name: str) -> typing.Any:
-    if name in ("filters", "spark", "testing"):  # loaded when used
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in ("filters", "greedy", "shared", "spark", "testing"):
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
