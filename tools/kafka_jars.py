@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 KAFKA = "4.1.0"
 SCALA = "2.13"
@@ -41,7 +42,7 @@ class KafkaJars:
     connector: Path
 
     @property
-    def spark_setting(self) -> dict[str, str]:
+    def spark_setting(self) -> dict[str, Any]:
         """For a session's builder: ``.config(map=jars().spark_setting)``."""
         return {"spark.jars": ",".join(map(str, sorted(self.connector.glob("*.jar"))))}
 
@@ -51,23 +52,35 @@ def java() -> str:
     return f"{home}/bin/java" if home else "java"
 
 
+def _base() -> Path:
+    chosen = os.environ.get("WINDROW_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return (Path(chosen) if chosen else Path.home() / ".cache") / "windrow" / "kafka"
+
+
+def kept_jars() -> KafkaJars | None:
+    """The jars, where they were fetched before."""
+    import pyspark
+
+    folder = _base() / f"kafka-{KAFKA}-spark-{pyspark.__version__}"
+    return KafkaJars(folder / "broker", folder / "connector") if folder.exists() else None
+
+
 def jars() -> KafkaJars:
     """The jars, from the cache folder; fetched where they are not there yet."""
     import pyspark
 
-    chosen = os.environ.get("WINDROW_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    base = (Path(chosen) if chosen else Path.home() / ".cache") / "windrow" / "kafka"
+    base = _base()
     base.mkdir(parents=True, exist_ok=True)
-    folder = base / f"kafka-{KAFKA}-spark-{pyspark.__version__}"
-    found = KafkaJars(folder / "broker", folder / "connector")
     with (base / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two test processes want them at once
-        if not folder.exists():
+        if kept_jars() is None:
             with tempfile.TemporaryDirectory(dir=base) as work:
                 whole = Path(work, "whole")
                 _retrieve(_BROKER, whole / "broker", Path(work), transitive=True)
                 _connector(pyspark.__version__, whole / "connector", Path(work))
-                shutil.move(whole, folder)
+                shutil.move(whole, base / f"kafka-{KAFKA}-spark-{pyspark.__version__}")
+    found = kept_jars()
+    assert found is not None
     return found
 
 

@@ -35,7 +35,7 @@ from windrow.version import __version__
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("filters", "spark", "testing"):  # loaded when used
+    if name in ("filters", "serving", "spark", "testing"):  # loaded when used
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
