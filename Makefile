@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
+.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -52,6 +52,12 @@ bench-spark: setup java
 
 bench-stream: setup java
 	$(BIN)/python -m benchmarks.streams
+
+bench-serving: setup redis
+	$(BIN)/python -m benchmarks.serving
+
+bench-kafka: setup kafka redis
+	$(BIN)/python -m benchmarks.end_to_end
 
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores

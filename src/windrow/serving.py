@@ -25,14 +25,21 @@ from windrow.errors import BadSpecification, BadValue, StoreUnavailable
 from windrow.times import Duration, duration
 
 _AT_ONCE = 1000
+_IN_ONE_CALL = 100  # others wait for a script: half a millisecond
 _LONGEST_PAUSE = 1.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UPSERT = """
-local known = redis.call('HGET', KEYS[1], 'stamp')
-if known and known > ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'stamp', ARGV[1], 'time', ARGV[2], 'values', ARGV[3])
-if ARGV[4] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return 1
+local written = 0
+for i, key in ipairs(KEYS) do
+  local stamp = ARGV[3 * i - 1]
+  local known = redis.call('HGET', key, 'stamp')
+  if not known or known <= stamp then
+    redis.call('HSET', key, 'stamp', stamp, 'time', ARGV[3 * i], 'values', ARGV[3 * i + 1])
+    if ARGV[1] ~= '0' then redis.call('PEXPIRE', key, ARGV[1]) end
+    written = written + 1
+  end
+end
+return written
 """
 
 
@@ -165,9 +172,11 @@ class Upserts:
 def _pipelined(client: Any, rows: list[tuple[str, str, int, str]], lasts: int) -> int:
     with client.pipeline(transaction=False) as pipe:
         pipe.script_load(_UPSERT)  # a server that was started again does not know it
-        digest = _digest()
-        for name, stamp, micros, text in rows:
-            pipe.evalsha(digest, 1, name, stamp, micros, text, lasts)
+        for first in range(0, len(rows), _IN_ONE_CALL):
+            some = rows[first : first + _IN_ONE_CALL]
+            names = [name for name, *_ in some]
+            arguments = [part for _, *parts in some for part in parts]
+            pipe.evalsha(_digest(), len(some), *names, lasts, *arguments)
         return sum(pipe.execute()[1:])
 
 
