@@ -1,5 +1,9 @@
 """Current values in Redis, lookups from the state, what streams report: on a real Redis."""
 
+import http.client
+import json
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -23,6 +27,7 @@ from windrow.serving import Current, Features, Upserts, key_name
 from windrow.windows.compare import equal
 
 pytestmark = pytest.mark.xdist_group("streams")
+SERVER = Path(__file__).parent.parent / "examples" / "feature_server.py"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -127,6 +132,25 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
         found = reader.get_many(range(3000))
         reader.close()
     assert [current.values["n"] for current in found if current] == [-n for n in range(3000)]
+
+
+def test_the_feature_server(server: RedisServer) -> None:
+    values = {"sum": 0.1, "count": 3, "none": None}
+    Upserts(server.url, "http:").write([(("a b", 2), 1_000_000, values), ((7,), 0, {})], 0)
+    command = [sys.executable, str(SERVER), "--url", server.url, "--prefix", "http:"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        host = process.stdout.readline().split("/")[2]
+        connection = http.client.HTTPConnection(host)
+        wanted = {"time": "1970-01-01T00:00:01+00:00", "values": values}
+        for path, status in (("a%20b/2", 200), ("7", 200), ("8", 404), ("", 404)):
+            connection.request("GET", f"/features/{path}")
+            answer = connection.getresponse()
+            found = json.loads(answer.read())
+            assert answer.status == status
+            assert status == 404 or path == "7" or found == wanted
+        connection.close()
+        process.terminate()
 
 
 def test_bad_options() -> None:

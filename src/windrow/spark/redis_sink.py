@@ -51,12 +51,13 @@ class RedisSink:
 
     def __call__(self, df: Any, batch: int = 0) -> int:
         """Write; returns how many keys got other values, or the same again."""
-        names = list(dict.fromkeys([*self.key, self.time, *self.tie, *self.values]))
+        tie = [name for name in self.tie if name in df.columns]  # ticks and changes need none
+        names = list(dict.fromkeys([*self.key, self.time, *tie, *self.values]))
         self._refuse_without(df, names)
         if self.late is not None:
             df = df.where(~F.col(quoted(self.late)))
         rows = df.select(*map(quoted, names))
-        counts = crossed(rows, self._writer(batch), names, _COUNTED)
+        counts = crossed(rows, self._writer(batch, tie), names, _COUNTED)
         found = counts.agg(F.sum("written")).first()
         return int(found[0] or 0)
 
@@ -69,8 +70,8 @@ class RedisSink:
                 f"{', '.join(df.columns)}. The sink takes what its specification gave"
             )
 
-    def _writer(self, batch: int) -> Any:
-        key, time, tie, values = self.key, self.time, self.tie, self.values
+    def _writer(self, batch: int, tie: list[str]) -> Any:
+        key, time, values = self.key, self.time, self.values
         upserts = self.upserts
 
         def windrow_to_redis(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

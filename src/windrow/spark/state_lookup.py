@@ -69,10 +69,15 @@ def _answers(
     spec: Rolling, label: str, tables: list[pa.Table], labels: pa.Table, contract: dict[str, Any]
 ) -> dict[str, Any]:
     """One window's answers before the frontier; rows of equal time are in their order already."""
-    one = copy.copy(spec)
-    one.windows, one.tie, one.any_tie = {label: spec.windows[label]}, (), True
-    one.outputs = [found for found in spec.outputs if found[2] == label]
-    one.lateness = None
+    one = Rolling(
+        key=spec.key,
+        time=spec.time,
+        windows={label: spec.windows[label]},
+        aggregates=spec.aggregates,
+        min_rows=spec.min_rows,
+        unit=spec.unit,
+        threads=1,
+    )
     kept = {name: _arrow(contract["rows"][name]) for name in contract["kept"]}
     empty = pa.table({name: pa.array([], kind) for name, kind in kept.items()})
     events = pa.concat_tables([empty, *(t.select(list(kept)) for t in tables)])
