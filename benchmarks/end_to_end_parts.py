@@ -77,9 +77,10 @@ def producer(address: str) -> Any:
 def warm(run: Run) -> None:
     """Some events of users that are not looked at, so that everything is loaded."""
     sender = producer(run.address)
-    now = time.time_ns() // 1000
+    begin = time.time_ns() // 1000 - 10_000_000
     for place in range(WARM_UP):
-        sender.produce(TOPIC, b'{"user":%d,"at":%d,"amount":1.0}' % (-1 - place % 50, now))
+        at = begin + place * 10_000_000 // WARM_UP
+        sender.produce(TOPIC, b'{"user":%d,"at":%d,"amount":1.0}' % (-1 - place % 50, at))
     sender.flush(60)
 
 

@@ -45,7 +45,8 @@ def parse(
         raise BadSpecification(
             f"keep={taken[0]!r}: the messages have such a column too. Rename it before"
         )
-    rows = df.withColumn(_PARSED, parsed)
+    # as a generator: Spark would push the filters below a plain column, and parse for each of them
+    rows = df.withColumn(_PARSED, F.explode(F.array(parsed)))
     missing = F.lit(None).cast("string")
     for name in reversed(required):
         text = F.lit(f"{name} is missing")
