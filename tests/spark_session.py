@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tools.kafka_jars import kept_jars
 
 import windrow as wr
 from windrow.windows.compare import equal
@@ -45,6 +46,9 @@ def started(master: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).config(map=SETTINGS)
+    connector = kept_jars()  # which a session has from its start, or not at all
+    if connector is not None:
+        builder = builder.config(map=connector.spark_setting)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session

@@ -73,7 +73,7 @@ _LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.r
 def __getattr__(name: str) -> typing.Any:
     if name in _LATER:
         return getattr(importlib.import_module(_LATER[name]), name)
-    if name in ("filters", "greedy", "shared", "spark", "testing"):
+    if name in ("filters", "greedy", "serving", "shared", "spark", "testing"):
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 

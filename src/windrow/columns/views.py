@@ -227,7 +227,7 @@ class RowsView(View):
         """The last rows of every key, as far as later rows can see them."""
         recent = [table.select(kept.column_names).cast(kept.schema) for table in self._recent()]
         whole = pa.concat_tables([*recent, kept]).combine_chunks()
-        most = self.window.n + self.window.ending - 1
+        most = self.window.n + self.window.ending  # what comes next needs one less; lookups do not
         times = ticks(whole, self.spec)
         codes, count = codes_of(
             [[plain_column(whole[name]) for name in self.spec.key]], [len(times)]
