@@ -48,7 +48,9 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".").removesuffix(" 00:00:00")
+        return (
+            value.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".").removesuffix(" 00:00:00")
+        )
     text = str(value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 

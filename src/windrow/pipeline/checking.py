@@ -57,7 +57,7 @@ def checked_file(
     return document, pipeline
 
 
-# --- columns and types --------------------------------------------------------------------------------
+# --- columns and types ---------------------------------------------------------------------------
 
 
 def _schema_of(document: Document, pipeline: Pipeline, rows: int) -> Any:
@@ -127,9 +127,7 @@ def _check_files(document: Document, pipeline: Pipeline) -> bool:
         document.say(place, "there are no files here")
     for file in files:
         if not os.access(file, os.R_OK):
-            document.say(
-                place, f"no permission to read {file}: look at its owner and mode (ls -l)"
-            )
+            document.say(place, f"no permission to read {file}: look at its owner and mode (ls -l)")
             return False
     return bool(files)
 
@@ -182,7 +180,7 @@ def _check_types(document: Document, pipeline: Pipeline, schema: Any) -> None:
     """Each window and each aggregate is tried by itself on a table without rows."""
     spec = pipeline.features
     empty = schema.empty_table()
-    words = {"time": spec.time, "unit": spec.unit}
+    words: dict[str, Any] = {"time": spec.time, "unit": spec.unit}
     if spec.time is not None and spec.time not in schema.names:
         return
     if document.has_mistake(("features", "windows"), ("features", "aggregates")):
@@ -230,11 +228,13 @@ def _in_toml(message: str, spec: Rolling, schema: Any) -> str:
         )
     for column in spec.aggregates[0].columns:
         if pa.types.is_string(schema.field(column).type) and "Cast it" in message:
-            return message.replace("Cast it to a number", f'Say {column} = "double" under [columns]')
+            return message.replace(
+                "Cast it to a number", f'Say {column} = "double" under [columns]'
+            )
     return message
 
 
-# --- mode, sink, surroundings ---------------------------------------------------------------------------
+# --- mode, sink, surroundings --------------------------------------------------------------------
 
 
 def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
@@ -242,7 +242,9 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
     source = pipeline.source
     if pipeline.engine == "columns":
         if pipeline.streaming:
-            document.say(("mode",), 'engine = "columns" runs batches: streams need engine = "spark"')
+            document.say(
+                ("mode",), 'engine = "columns" runs batches: streams need engine = "spark"'
+            )
         if source.format not in IN_PROCESS:
             document.say(
                 ("source",),

@@ -90,7 +90,7 @@ def _check_time(document: Document, pipeline: Pipeline, table: Any) -> None:
     ends = pc.min_max(column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()))
     low, high = (np.datetime64(ends[end].as_py(), "us") for end in ("min", "max"))
     declared = pipeline.columns.get(name, "")
-    if _EARLY <= high and low <= _LATE:
+    if high >= _EARLY and low <= _LATE:
         return
     way = _other_unit(declared, up=bool(low > _LATE))
     days = (moment.astype("datetime64[D]") for moment in (low, high))
@@ -105,6 +105,9 @@ def _other_unit(declared: str, up: bool) -> str:
     if not others:
         return ": is the column right?"
     wanted = others[0] if up else others[-1]
-    words = {"timestamp[s]": "seconds", "timestamp[ms]": "milliseconds", "timestamp[us]": "microseconds"}
+    words = {
+        "timestamp[s]": "seconds",
+        "timestamp[ms]": "milliseconds",
+        "timestamp[us]": "microseconds",
+    }
     return f': does the column count {words[wanted]}? Then say "{wanted}" under [columns]'
-

@@ -46,7 +46,6 @@ WINDOW = Table(
 )
 
 
-@functools.cache
 def options_of(kind: type[Aggregate]) -> dict[str, Kind]:
     """The options that an aggregate takes, read off its constructors."""
     found: dict[str, Kind] = {}

@@ -19,9 +19,18 @@ from windrow.pipeline.types import EPOCH_UNITS, arrow_type
 _TRUE = {True: True, "true": True, "True": True, False: False, "false": False, "False": False}
 CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding")
 """Spark's options of CSV that mean the same here; Spark's others are told of."""
-IGNORED = ("inferSchema", "mode", "maxFilesPerTrigger", "latestFirst", "cleanSource", "recursiveFileLookup")
+IGNORED = (
+    "inferSchema",
+    "mode",
+    "maxFilesPerTrigger",
+    "latestFirst",
+    "cleanSource",
+    "recursiveFileLookup",
+)
 _MOST_FILES = 1000
-_BAD_CSV = re.compile(r"In CSV column #\d+: (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'", re.S)
+_BAD_CSV = re.compile(
+    r"In CSV column #\d+: (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'", re.S
+)
 
 
 def other_options(source: Source) -> list[str]:
@@ -114,9 +123,9 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
     if bad:
         row = f", row {bad[1]}" if bad[1] else ""
         return (
-            f"{name}{row}: {bad[3]!r} cannot be read as {bad[2]}. If it stands for a missing value, "
-            f'say source.options.nullValue = "{bad[3]}"; else say what the column is under [columns], '
-            'as "double" or "string"'
+            f"{name}{row}: {bad[3]!r} cannot be read as {bad[2]}. If it stands for a missing "
+            f'value, say source.options.nullValue = "{bad[3]}"; else say what the column is under '
+            '[columns], as "double" or "string"'
         )
     if "Empty CSV file" in text or "Empty JSON file" in text:
         return f"{name} is empty: there is not even a header"

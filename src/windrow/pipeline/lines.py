@@ -22,7 +22,8 @@ _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 def lines_of(text: str) -> dict[Path, int]:
     """The line, from 1 on, of every table, key and element.
 
-    >>> lines_of('mode = "batch"\\n[source]\\npath = [\\n  "a.csv",\\n  "b.csv"]')[("source", "path", 1)]
+    >>> text = 'mode = "batch"\\n[source]\\npath = [\\n  "a.csv",\\n  "b.csv"]'
+    >>> lines_of(text)[("source", "path", 1)]
     5
     """
     return _Scanner(text).scan()

@@ -130,7 +130,7 @@ def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
     if pipeline.source.format not in IN_PROCESS or any("://" in p for p in pipeline.source.paths):
         raise RunFailed(
             f"--sample reads {', '.join(IN_PROCESS)} from local files, and the source is "
-            f"{pipeline.redacted(pipeline.source.shown)}: point source.path at such a file for a try"
+            f"{pipeline.redacted(pipeline.source.shown)}: name such a file in source.path for a try"
         )
     table = rows_of(pipeline.source, pipeline.columns, rows)
     told = None
@@ -141,7 +141,7 @@ def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
     return pipeline.features(table), told
 
 
-# --- in this process ------------------------------------------------------------------------------------
+# --- in this process -----------------------------------------------------------------------------
 
 
 def _in_process(made: Run) -> None:
@@ -168,7 +168,7 @@ def _in_process(made: Run) -> None:
             made.told = made.told.slice(0, SAMPLE_ROWS)
 
 
-# --- on Spark ------------------------------------------------------------------------------------------
+# --- on Spark ------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def _spark(made: Run, verbose: bool) -> Iterator[Any]:
     except Exception as error:
         raise RunFailed(_with_log(f"Spark did not start: {said(error)}", made)) from error
     try:
-        runs.by_value([a for a in made.pipeline.features.aggregates])
+        runs.by_value(made.pipeline.features.aggregates)
         yield session
     except WindrowError:
         raise

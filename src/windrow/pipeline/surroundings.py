@@ -15,9 +15,8 @@ def why_no_spark(master: str = "") -> str | None:
     """Why Spark cannot start here; None where nothing is known to be in its way."""
     for package in ("pyspark", "pandas"):
         if importlib.util.find_spec(package) is None:
-            return (
-                f"{package} is not installed, which Spark needs: pip install 'windrow[spark]', {_OR}"
-            )
+            needed = f"{package} is not installed, which Spark needs"
+            return f"{needed}: pip install 'windrow[spark]', {_OR}"
     if master.startswith("sc://"):
         return None  # Spark Connect: the other side has Java
     return why_no_java()
@@ -38,11 +37,12 @@ def why_no_java() -> str | None:
         )
     except (OSError, subprocess.SubprocessError) as error:
         where = f"JAVA_HOME is {home}, but " if home else ""
-        return f"{where}{java} cannot be started ({error}): set JAVA_HOME to Java {LEAST_JAVA} or newer"
+        said = f"{where}{java} cannot be started ({error})"
+        return f"{said}: set JAVA_HOME to Java {LEAST_JAVA} or newer"
     found = _VERSION.search(done.stderr + done.stdout)
     if found and int(found[1]) < LEAST_JAVA:
         return (
-            f"Spark needs Java {LEAST_JAVA} or newer, and {java} is Java {found[1]}: install a newer "
-            f"one and set JAVA_HOME to it, {_OR}"
+            f"Spark needs Java {LEAST_JAVA} or newer, and {java} is Java {found[1]}: install a "
+            f"newer one and set JAVA_HOME to it, {_OR}"
         )
     return None

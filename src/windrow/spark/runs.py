@@ -21,6 +21,7 @@ from windrow.rolling import Rolling
 from windrow.slides import time
 from windrow.spark import streams, tables
 from windrow.spark.keyed import quoted
+from windrow.spark.native import why_not_native
 from windrow.spark.schema import output_schema
 from windrow.spark.stream_state import stream_settings
 
@@ -39,7 +40,7 @@ _DELTA = {
 _POLL_SECONDS = 0.25
 
 
-# --- before anything runs ---------------------------------------------------------------------------
+# --- before anything runs ------------------------------------------------------------------------
 
 
 def refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
@@ -83,13 +84,13 @@ def _known(field: pa.Field) -> pa.Field:
     return pa.field(field.name, pa.string()) if pa.types.is_null(field.type) else field
 
 
-# --- the session --------------------------------------------------------------------------------------
+# --- the session ---------------------------------------------------------------------------------
 
 
 def session_for(pipeline: Any) -> tuple[SparkSession, bool]:
     """The session, and whether it was started here: one that is there already is used."""
     active = SparkSession.getActiveSession()
-    settings = {name: _setting(value) for name, value in _settings(pipeline).items()}
+    settings: dict[str, Any] = {n: _setting(v) for n, v in _settings(pipeline).items()}
     if active is not None:
         other = active.newSession()
         for name, value in settings.items():
@@ -101,7 +102,7 @@ def session_for(pipeline: Any) -> tuple[SparkSession, bool]:
     builder = SparkSession.builder.appName(f"windrow: {pipeline.name}").config(map=settings)
     master = pipeline.spark.get("master", "local[*]")
     remote = master.startswith("sc://")
-    made = builder.remote(master) if remote else builder.master(master)  # type: ignore[attr-defined]
+    made = builder.remote(master) if remote else builder.master(master)
     if not remote:
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost" if "local" in master else "")
         if not os.environ["SPARK_LOCAL_HOSTNAME"]:
@@ -126,7 +127,8 @@ def _settings(pipeline: Any) -> dict[str, Any]:
         found |= stream_settings(pipeline.call.get("buckets", streams.BUCKETS))
     if packages:
         found["spark.jars.packages"] = ",".join(packages)
-    return found | pipeline.spark.get("settings", {})
+    found |= pipeline.spark.get("settings", {})
+    return found
 
 
 def _setting(value: Any) -> str:
@@ -150,7 +152,7 @@ def told_elsewhere(log: str | None) -> Iterator[None]:
         os.close(before)
 
 
-# --- source -------------------------------------------------------------------------------------------
+# --- source --------------------------------------------------------------------------------------
 
 
 def read(session: SparkSession, pipeline: Any) -> Any:
@@ -189,7 +191,7 @@ def _files(session: SparkSession, pipeline: Any) -> Any:
 
 
 def _stream_schema(session: SparkSession, pipeline: Any, options: dict[str, str]) -> T.StructType:
-    """The columns of the files that are there; where there are none yet, those that are declared."""
+    """The columns of the files that are there; those that are declared, where there are none."""
     source, paths = pipeline.source, list(pipeline.source.paths)
     slow = ("maxFilesPerTrigger", "maxFileAge", "latestFirst", "cleanSource", "sourceArchiveDir")
     plain = {name: value for name, value in options.items() if name not in slow}
@@ -254,7 +256,10 @@ def _typed(df: Any, columns: dict[str, str]) -> Any:
         column = F.col(quoted(name))
         if kind in _EPOCHS:
             made[name] = _EPOCHS[kind](column.cast("long"))
-        elif schema[name].dataType.simpleString() != _declared({name: kind})[name].dataType.simpleString():
+        elif (
+            schema[name].dataType.simpleString()
+            != _declared({name: kind})[name].dataType.simpleString()
+        ):
             made[name] = column.cast(kind)
     return df.withColumns(made) if made else df
 
@@ -264,10 +269,10 @@ def by_value(aggregates: list[Any]) -> None:
     for aggregate in aggregates:
         module = sys.modules[type(aggregate).__module__]
         if not module.__name__.startswith("windrow.") and module.__name__ != "__main__":
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-# --- sink ---------------------------------------------------------------------------------------------
+# --- sink ----------------------------------------------------------------------------------------
 
 
 def _outgoing(df: Any, pipeline: Any, sink: Any) -> Any:
@@ -328,6 +333,22 @@ def _tasks(session: Any, tell: Tell) -> Iterator[None]:
         watcher.join()
 
 
+def why_not(spec: Rolling, df: Any, engine: str) -> str | None:
+    """Why an engine cannot run a specification on a table; None where it can."""
+    if engine == "native":
+        return why_not_native(spec, df.schema)
+    try:
+        tables.choose(spec, df.schema, tables.Options(), False)
+    except WindrowError as error:
+        return str(error)
+    return None
+
+
+def finish(df: Any) -> None:
+    """Compute a table whole, and keep nothing of it."""
+    df.write.format("noop").mode("overwrite").save()
+
+
 def per_key(df: Any, key: str, work: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> Any:
     """Each key's rows as one Arrow table, and what is made of them."""
     return df.groupBy(F.col(quoted(key))).applyInArrow(work, from_arrow_schema(schema))
@@ -338,7 +359,7 @@ def last_time(df: Any, column: str) -> Any:
     return df.agg(F.max(F.col(quoted(column)))).toArrow().column(0)[0]
 
 
-# --- streams ------------------------------------------------------------------------------------------
+# --- streams -------------------------------------------------------------------------------------
 
 
 def start(df: Any, pipeline: Any) -> Any:
@@ -401,5 +422,3 @@ def batch_event(progress: Any) -> dict[str, Any]:
         "lag_seconds": seen["watermark_lag_seconds"],
         "frontier": None if seen["frontier"] is None else str(seen["frontier"]),
     }
-
-

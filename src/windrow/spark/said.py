@@ -7,7 +7,7 @@ _OWN_ERROR = re.compile(r"^(?:windrow\.(?:\w+\.)*)(?!\w*Warning)\w+: (.*)$", re.
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)): (.*)$", re.M)
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.*)$", re.M)
 _HINTS = (
-    ("DATA_SOURCE_NOT_FOUND", "name the Maven package of the format: [spark] packages = [\"…\"]"),
+    ("DATA_SOURCE_NOT_FOUND", 'name the Maven package of the format: [spark] packages = ["…"]'),
     ("Failed to find the data source", "name the Maven package of the format: [spark] packages"),
     ("UNRESOLVED_DEPENDENCIES", "is the package's name right, and is Maven Central within reach?"),
     ("unresolved dependency", "is the package's name right, and is Maven Central within reach?"),
@@ -18,7 +18,7 @@ _HINTS = (
     ("CAST_INVALID_INPUT", "is the type under [columns] right?"),
     ("MALFORMED", 'is the type under [columns] right? options.mode = "PERMISSIVE" makes it null'),
     ("FAILED_READ_FILE", "is the format right, and the types under [columns]?"),
-    ("OutOfMemoryError", "give Spark more memory: [spark.settings] \"spark.driver.memory\" = \"4g\""),
+    ("OutOfMemoryError", 'give Spark more memory: [spark.settings] "spark.driver.memory" = "4g"'),
     ("STATE_STORE", "the checkpoint belongs to another specification: use a new folder for it"),
 )
 
