@@ -222,7 +222,7 @@ def demo(_: Given) -> int:
     program = Path(windrow.__file__).parents[2] / "examples" / "flights_on_spark.py"
     if not program.exists():
         raise WindrowError(
-            "the demo is in the source checkout (examples/flights_on_spark.py): run `make demo` there"
+            "the demo is in the source checkout, examples/flights_on_spark.py: run `make demo`"
         )
     reason = why_no_spark()
     if reason:

@@ -168,8 +168,6 @@ def _features(document: Document) -> Rolling | None:
         label = label or window.label
         if label in windows:
             document.say(path, f"a second window is called {label!r}: give one a name, name = …")
-        elif window.needs_time and "time" not in given:
-            document.say(path, "this window is about time: say which column, features.time = …")
         windows[label] = window
     aggregates: list[Aggregate] = []
     taken: dict[str, int] = {}
@@ -188,6 +186,10 @@ def _features(document: Document) -> Rolling | None:
             continue
         taken[stem] = place
         aggregates.append(aggregate)
+    timed = [label for label, window in windows.items() if window.needs_time]
+    if timed and "time" not in given:
+        about = f"window {timed[0]!r} is about time"
+        document.say(("features",), f"{about}: say which column, features.time = …")
     if not windows or not aggregates:
         return None
     words = {

@@ -122,6 +122,10 @@ def _check_files(document: Document, pipeline: Pipeline) -> bool:
             hint = did_you_mean(FilePath(path).name, near)
             document.say(place, f"there is no {path}{hint or ' (paths are relative to this file)'}")
             return False
+        if pipeline.streaming and os.path.isfile(path):
+            document.say(
+                place, "a stream reads a folder, whose new files are its new rows: name the folder"
+            )
     files = found_files(source)
     if not files and not pipeline.streaming:
         document.say(place, "there are no files here")
@@ -255,9 +259,9 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
             from windrow.pipeline.files import other_options
 
             for name in other_options(source):
-                document.say(
-                    ("source", "options", name), 'only Spark knows this option: engine = "spark"'
-                )
+                path: Path = ("source", "options", name)
+                if not document.has_mistake(path):
+                    document.say(path, 'only Spark knows this option: engine = "spark"')
         return
     if pipeline.streaming and source.format == "jdbc":
         document.say(("source", "format"), "Spark cannot read jdbc as a stream")
@@ -270,7 +274,25 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
     from windrow.spark.runs import refusals
 
     for path, message in refusals(pipeline, schema):
-        document.say(path, message)
+        document.say(path, _of_stream(message, pipeline))
+
+
+def _of_stream(message: str, pipeline: Pipeline) -> str:
+    """The library's sentence about a stream with the file's way out."""
+    time = pipeline.features.time
+    if message.startswith("a stream needs lateness="):
+        return (
+            "a stream needs lateness, how much later than others a row may come: "
+            'lateness = "10 minutes"'
+        )
+    if message.startswith("a stream needs time="):
+        return "a stream needs a time: time = …, the column that its watermark is about"
+    if message.startswith("time column") and "watermarks" in message:
+        return (
+            f"{message.partition('. ')[0]}. Under [columns], say {time} = "
+            '"timestamp", or "timestamp[s]" (ms, us) where it is a number'
+        )
+    return message
 
 
 def _check_sink(document: Document, pipeline: Pipeline, name: str, sink: Sink) -> None:
@@ -295,6 +317,7 @@ def _check_sink(document: Document, pipeline: Pipeline, name: str, sink: Sink) -
             continue
         if path in pipeline.source.paths:
             document.say((*place, word), "this is the source: it would be overwritten")
+            return
         reason = why_not_written(path)
         if reason:
             document.say((*place, word), reason)

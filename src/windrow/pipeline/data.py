@@ -20,7 +20,7 @@ def check_data(document: Document, pipeline: Pipeline, rows: int) -> Any:
     from windrow.pipeline.files import rows_of
 
     try:
-        table = rows_of(pipeline.source, pipeline.columns, rows)
+        table = rows_of(pipeline.source, pipeline.columns, rows, pipeline.features.time)
     except WindrowError as error:
         column = next((n for n in pipeline.columns if f"column {n!r}" in str(error)), None)
         document.say(("source", "path") if column is None else ("columns", column), str(error))

@@ -53,9 +53,18 @@ def found_files(source: Source) -> list[str]:
     return out
 
 
-def rows_of(source: Source, columns: dict[str, str], first: int | None = None) -> pa.Table:
-    """The rows, all of them or the first so many, with the types that the file says."""
+def rows_of(
+    source: Source, columns: dict[str, str], first: int | None = None, time: str | None = None
+) -> pa.Table:
+    """The rows, all of them or the first so many, with the types that the file says.
+
+    ``time``: which column is a time, of whatever type where there are no rows to see it by.
+    """
     table = _read(source, columns, first)
+    if not table.num_rows and time in table.column_names and time not in columns:
+        place = table.column_names.index(time)
+        if pa.types.is_null(table.schema.field(place).type):
+            table = table.set_column(place, time, table[time].cast(pa.timestamp("us", "UTC")))
     for name, kind in columns.items():
         if name in table.column_names:
             place = table.column_names.index(name)
@@ -80,7 +89,10 @@ def _read(source: Source, columns: dict[str, str], first: int | None) -> pa.Tabl
         schema = data.schema
         if source.format == "csv" and not _header(source):
             schema = pa.schema([pa.field(f"_c{i}", f.type) for i, f in enumerate(schema)])
-        table = data.to_table() if first is None else data.head(first)
+        if first is None:
+            table = data.to_table()
+        else:  # and nothing is read ahead
+            table = data.head(first, batch_readahead=0, fragment_readahead=0)
         return table.rename_columns(schema.names)
     except pa.ArrowInvalid as error:
         raise BadValue(_explained(error, source, files)) from error

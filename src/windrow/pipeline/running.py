@@ -112,7 +112,9 @@ def explain(pipeline: Pipeline, verbose: bool = False) -> str:
     if pipeline.engine == "columns":
         from windrow.pipeline.files import rows_of
 
-        text = pipeline.features.explain(rows_of(pipeline.source, pipeline.columns))
+        text = pipeline.features.explain(
+            rows_of(pipeline.source, pipeline.columns, time=pipeline.features.time)
+        )
     else:
         made = Run(pipeline)
         with _spark(made, verbose) as session:
@@ -132,7 +134,7 @@ def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
             f"--sample reads {', '.join(IN_PROCESS)} from local files, and the source is "
             f"{pipeline.redacted(pipeline.source.shown)}: name such a file in source.path for a try"
         )
-    table = rows_of(pipeline.source, pipeline.columns, rows)
+    table = rows_of(pipeline.source, pipeline.columns, rows, pipeline.features.time)
     told = None
     if pipeline.rules:
         from windrow.pipeline.watching import changes
@@ -150,7 +152,7 @@ def _in_process(made: Run) -> None:
 
     pipeline = made.pipeline
     with made.step("read"):
-        table = rows_of(pipeline.source, pipeline.columns)
+        table = rows_of(pipeline.source, pipeline.columns, time=pipeline.features.time)
     made.plan = pipeline.features.explain(table)
     with made.step("compute"):
         answers = pipeline.features(table)
