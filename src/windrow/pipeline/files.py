@@ -195,7 +195,7 @@ def _as_spark_has_it(table: pa.Table, source: Source, columns: dict[str, str]) -
         if source.format != "parquet" and field.type.tz is None and field.name not in columns:
             column = _as_utc(column)
         kind = pa.timestamp("us", None if column.type.tz is None else "UTC")
-        if column.type != kind:
+        if field.type != kind:
             with contextlib.suppress(pa.ArrowInvalid):  # finer than microseconds: it stays so
                 table = table.set_column(place, field.name, column.cast(kind))
     return table
