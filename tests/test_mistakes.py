@@ -1,5 +1,6 @@
 """Mistakes that a new user makes: each gives one clear message that says what to do."""
 
+import importlib
 import os
 import re
 import shutil
@@ -408,6 +409,11 @@ def test_missing_extra(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     code, _, errors = windrow(capsys, "run", prepared(tmp_path, engine="spark"))
     assert code == BAD
     assert "pyspark is not installed, which Spark needs: pip install 'windrow[spark]'" in errors
+    monkeypatch.delitem(sys.modules, "windrow.spark", raising=False)
+    with pytest.raises(
+        ImportError, match=r"windrow.spark needs PySpark: pip install 'windrow\[spa"
+    ):
+        importlib.import_module("windrow.spark")
     code, _, errors = windrow(capsys, "run", prepared(tmp_path, engine="spark"), "--check")
     assert code == DONE  # a warning: it may run elsewhere
     assert "warning: pyspark is not installed" in errors

@@ -52,7 +52,8 @@ class Writer:
     """Writes TOML in several styles, and knows on which line each thing came to stand."""
 
     def __init__(self, draw: Any) -> None:
-        self.draw, self.text, self.lines = draw, "", {}
+        self.draw, self.text = draw, ""
+        self.lines: dict[Any, int] = {}
 
     def line(self) -> int:
         return self.text.count("\n") + 1
@@ -172,11 +173,11 @@ def test_schema_and_check_have_the_same_keys() -> None:
             )
         if kind in ("integer", "number"):
             return isinstance(value, int | float) and not isinstance(value, bool)
-        fits = kind is None or isinstance(value, kinds[kind])
-        fits = fits and value in schema.get("enum", [value])
-        return fits and ("pattern" not in schema or bool(re.search(schema["pattern"], value)))
+        plain = kind is None or isinstance(value, kinds[kind])
+        plain = plain and value in schema.get("enum", [value])
+        return plain and ("pattern" not in schema or bool(re.search(schema["pattern"], value)))
 
-    changed = [
+    changed: list[dict[str, Any]] = [
         {},
         {"mode": "bach"},
         {"features": {**PIPELINE["features"], "windows": [{"rows": 3, "within": "1d"}]}},
@@ -300,7 +301,7 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
             "features.min_rows": 2,
         },
     )
-    made = run(load(path))
+    made = run(load(path), detailed=True)
     want = expected(
         tmp_path,
         windows={
@@ -350,7 +351,7 @@ def test_sample_and_console(tmp_path: Path, capsys: Any) -> None:
     )
 
 
-RULES = {
+RULES: dict[str, Any] = {
     "rules": [
         {"name": "busy", "when": 'count("1h") >= 4', "until": 'count("1h") < 2'},
         {"name": "high", "when": "amount > 2 * amount_mean_1d and amount > 50"},
@@ -366,7 +367,7 @@ def test_rules_tell_what_the_library_tells(tmp_path: Path, capsys: Any) -> None:
     told = [json.loads(line) for line in (tmp_path / "alerts.json").read_text().splitlines()]
     features = {"amount_mean_1d": (wr.Mean("amount"), "1d")}
     rules = wr.Rules(
-        [(r["name"], r["when"], r.get("until")) for r in RULES["rules"]],  # type: ignore[index]
+        [(r["name"], r["when"], r.get("until")) for r in RULES["rules"]],
         key="user",
         time="at",
         features=features,
@@ -515,7 +516,7 @@ def test_spark_gives_the_answers_of_this_process(tmp_path: Path, capsys: Any) ->
         **RULES,
         "features.windows": ["1h", {"rows": 10}],
         "features.aggregates": aggregates,
-        "rules": [RULES["rules"][0]],  # type: ignore[index]
+        "rules": [RULES["rules"][0]],
     }
     answers = {}
     for engine in ("columns", "spark"):
@@ -603,8 +604,10 @@ def test_ctrl_c_stops_a_stream_and_it_goes_on(tmp_path: Path) -> None:
     local_session()  # and on, until all is read
     text = STREAMED.replace('"stream"', '"stream-available-now"')
     pipeline.write_text(text)
-    made = run(load(pipeline))
+    made = run(load(pipeline), detailed=True)
     assert not made.interrupted
+    assert made.sample.num_rows == 20
+    assert made.plan.startswith("Spark stream by user, in 2 buckets")
     assert made.batches[-1]["waiting_rows"] <= 2
     found = pq.read_table(tmp_path / "answers")
     times = found["at"].cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))

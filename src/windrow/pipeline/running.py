@@ -27,6 +27,7 @@ class Run:
 
     pipeline: Pipeline
     listen: Callable[[Event], None] | None = None
+    detailed: bool = False
     events: list[Event] = field(default_factory=list)
     plan: str = ""
     rows: int = 0
@@ -34,7 +35,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each step took: read, compute, write."""
     sample: Any = None
-    """The first rows with their answers, as Arrow; batches only."""
+    """The first rows with their answers, as Arrow: of batches in process, or where detailed."""
     told: Any = None
     """What rules told first, as Arrow."""
     interrupted: bool = False
@@ -74,9 +75,14 @@ def run(
     listen: Callable[[Event], None] | None = None,
     stopping: threading.Event | None = None,
     verbose: bool = False,
+    detailed: bool = False,
 ) -> Run:
-    """Run it to its end, or until ``stopping`` is set; raises ``RunFailed`` with one sentence."""
-    made = Run(pipeline, listen)
+    """Run it to its end, or until ``stopping`` is set; raises ``RunFailed`` with one sentence.
+
+    ``detailed``: keep what a report shows too, the plan and some rows, which takes small jobs more
+    on Spark.
+    """
+    made = Run(pipeline, listen, detailed=detailed)
     made.tell(
         {
             "event": "started",
@@ -118,9 +124,9 @@ def explain(pipeline: Pipeline, verbose: bool = False) -> str:
     else:
         made = Run(pipeline)
         with _spark(made, verbose) as session:
-            from windrow.spark import runs
+            from windrow.spark import ends
 
-            df = runs.read(session, pipeline)
+            df = ends.read(session, pipeline)
             text = pipeline.features.explain(df, **pipeline.call)
     return f"{text}\n{pipeline.watching().explain()}" if pipeline.rules else text
 
@@ -153,7 +159,8 @@ def _in_process(made: Run) -> None:
     pipeline = made.pipeline
     with made.step("read"):
         table = rows_of(pipeline.source, pipeline.columns, time=pipeline.features.time)
-    made.plan = pipeline.features.explain(table)
+    if made.detailed:
+        made.plan = pipeline.features.explain(table)
     with made.step("compute"):
         answers = pipeline.features(table)
         if pipeline.rules:
@@ -215,23 +222,26 @@ def _with_log(text: str, made: Run) -> str:
 
 
 def _batch(made: Run, session: Any) -> None:
-    from windrow.spark import runs
+    from windrow.spark import ends
 
     pipeline = made.pipeline
     with made.step("read"):
-        df = runs.read(session, pipeline)
+        df = ends.read(session, pipeline)
     with made.step("plan"):
-        made.plan = pipeline.features.explain(df, **pipeline.call)
+        if made.detailed:
+            made.plan = pipeline.features.explain(df, **pipeline.call)
         answers = pipeline.features(df, **pipeline.call)
     with made.step("run"):
         if pipeline.sink is not None:
             made.rows = _written(made, answers, pipeline.sink)
+            if made.detailed and made.sample is None:
+                made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
         if pipeline.rules and pipeline.alerts is not None:
             made.alerts = _written(made, _told(pipeline, df), pipeline.alerts, told=True)
 
 
 def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int:
-    from windrow.spark import runs
+    from windrow.spark import ends
 
     if sink.format == "console":
         table = df.limit(SAMPLE_ROWS).toArrow()
@@ -240,7 +250,7 @@ def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int:
         else:
             made.sample = table
         return int(table.num_rows)
-    return runs.write(df, made.pipeline, sink, made.tell)
+    return ends.write(df, made.pipeline, sink, made.tell)
 
 
 def _told(pipeline: Pipeline, df: Any) -> Any:
@@ -248,31 +258,35 @@ def _told(pipeline: Pipeline, df: Any) -> Any:
     import pyarrow as pa
 
     from windrow.pipeline.watching import change_schema, changes
-    from windrow.spark import runs
+    from windrow.spark import ends
 
     time_column = pipeline.features.time
-    until = runs.last_time(df, time_column).as_py() if time_column is not None else None
+    until = ends.last_time(df, time_column).as_py() if time_column is not None else None
     schema = change_schema(pipeline, df.limit(0).toArrow().schema)
     pipeline = Pipeline(**{**vars(pipeline), "redacted": str})
 
     def watch(table: pa.Table) -> pa.Table:
         return changes(pipeline, table, until)
 
-    return runs.per_key(df, pipeline.features.key[0], watch, schema)
+    return ends.per_key(df, pipeline.features.key[0], watch, schema)
 
 
 def _stream(made: Run, session: Any, stopping: threading.Event) -> None:
-    from windrow.spark import runs
+    from windrow.spark import ends
+    from windrow.spark.follow import follow
 
     pipeline = made.pipeline
     with made.step("read"):
-        df = runs.read(session, pipeline)
+        df = ends.read(session, pipeline)
     with made.step("plan"):
-        made.plan = pipeline.features.explain(df, **pipeline.call)
+        if made.detailed:
+            made.plan = pipeline.features.explain(df, **pipeline.call)
         answers = pipeline.features(df, **pipeline.call)
     with made.step("run"):
-        query = runs.start(answers, pipeline)
+        query = ends.start(answers, pipeline)
         made.tell({"event": "running", "mode": pipeline.mode})
-        runs.follow(query, made.tell, stopping)
+        follow(query, made.tell, stopping)
+    if made.detailed:
+        made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
     made.interrupted = stopping.is_set()
     made.rows = made.total("answered_rows")
