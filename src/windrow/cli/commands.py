@@ -77,7 +77,7 @@ def run(given: Given) -> int:
         else:
             print(text)
         return 0
-    return _run(pipeline, screen, given.verbose)
+    return _run(pipeline, screen, given)
 
 
 def _found_well(document: Document, pipeline: Pipeline) -> str:
@@ -102,7 +102,7 @@ def _sample(pipeline: Pipeline, rows: int, screen: Screen) -> int:
     return 0
 
 
-def _run(pipeline: Pipeline, screen: Screen, verbose: bool) -> int:
+def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
     from windrow.pipeline import running
 
     stopping = threading.Event()
@@ -113,10 +113,10 @@ def _run(pipeline: Pipeline, screen: Screen, verbose: bool) -> int:
         screen.event(event)
 
     try:
-        made = running.run(pipeline, listen, stopping, verbose)
+        made = running.run(pipeline, listen, stopping, given.verbose)
     finally:
         screen.close()
-    _sum_up(made, screen)
+    _sum_up(made, screen, given.quiet)
     return 130 if made.interrupted else 0
 
 
@@ -133,7 +133,7 @@ def _stop_on_signals(stopping: threading.Event, screen: Screen) -> None:
         signal.signal(signal.SIGTERM, stop)
 
 
-def _sum_up(made: Any, screen: Screen) -> None:
+def _sum_up(made: Any, screen: Screen, quiet: bool) -> None:
     if isinstance(screen, JsonLines):
         return
     pipeline = made.pipeline
@@ -144,8 +144,9 @@ def _sum_up(made: Any, screen: Screen) -> None:
     seconds = sum(made.seconds.values())
     where = f" → {pipeline.redacted(pipeline.sink.shown)}" if pipeline.sink else ""
     steps = ", ".join(f"{name} {span(took)}" for name, took in made.seconds.items())
-    screen.say(f"{_many(made.rows, 'row')} in {span(seconds)}{where} ({steps})")
-    if pipeline.alerts:
+    if not quiet:
+        screen.say(f"{_many(made.rows, 'row')} in {span(seconds)}{where} ({steps})")
+    if pipeline.alerts and not quiet:
         screen.say(f"{_many(made.alerts, 'change')} of rules → {pipeline.alerts.shown}")
     if not pipeline.streaming:
         return

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from windrow import slides
-from windrow.aggregates import REGISTRY, Aggregate
+from windrow.aggregates import REGISTRY, Aggregate, Count
 from windrow.errors import WindrowError
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import did_you_mean
@@ -113,8 +113,10 @@ def built(document: Document) -> Pipeline | None:
         for name in ("sink", "alerts")
         if isinstance(data.get(name), dict)
     }
-    if features is None or source is None:
+    if source is None:
         return None
+    if features is None:  # there are mistakes, so it will not run; the rest can still be looked at
+        features = Rolling(windows=[slides.rows(1)], aggregates=[Count()])
     pipeline = Pipeline(
         file=document.file,
         name=_text(data, "name") or document.file.rpartition("/")[2].removesuffix(".toml"),

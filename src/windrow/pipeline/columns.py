@@ -67,7 +67,9 @@ _KAFKA = {
 def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
     """Every column that is named must be there."""
     names, spec = schema.names, pipeline.features
-    given = document.data["features"]
+    given = document.data.get("features")
+    if not isinstance(given, dict):
+        return
     uses: list[tuple[str, Path]] = []
     for word in ("key", "tie", "time", "flush"):
         if word not in given or (word == "tie" and given[word] == "any"):
