@@ -48,9 +48,7 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
-        return (
-            value.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".").removesuffix(" 00:00:00")
-        )
+        return value.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
     text = str(value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
@@ -84,21 +82,48 @@ def aligned(names: list[str], rows: list[list[str]], numeric: list[bool], title:
 
 
 def rich_table(table: Any, title: str, width: int) -> Any:
-    """The same for a terminal; rows that are too wide stand upright, a name on each line."""
-    from rich.table import Table
+    """The same for a terminal: columns that do not fit follow below, few rows stand upright."""
+    from rich.console import Group
+    from rich.text import Text
 
     names, rows, numeric = cells_of(table)
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    if sum(widths) + 2 * len(widths) <= width or len(rows) > 8:
-        for name, right in zip(names, numeric, strict=True):
-            shown.add_column(name, justify="right" if right else "left", header_style="bold")
-        for row in rows:
-            shown.add_row(*row)
-        return shown
-    shown.add_column("column", header_style="bold")
-    for place in range(len(rows)):
-        shown.add_column(f"row {place}", header_style="bold", justify="right")
-    for place, name in enumerate(names):
-        shown.add_row(name, *(row[place] for row in rows))
+    if len(rows) <= _FEW and _width(names, rows) > width:
+        upright = [[name, *(row[place] for row in rows)] for place, name in enumerate(names)]
+        names = ["", *(f"row {place}" for place in range(len(rows)))]
+        rows, numeric = upright, [False, *[True] * len(rows)]
+    blocks: list[Any] = []
+    first = 0
+    while first < len(names):
+        kept = [0] if first else []
+        while first < len(names) and (
+            len(kept) <= bool(blocks) or _width_of([*kept, first], names, rows) <= width
+        ):
+            kept.append(first)
+            first += 1
+        blocks.append(_block(names, rows, numeric, kept))
+    return Group(*([Text(title, "italic")] if title else []), *blocks)
+
+
+_FEW = 5
+
+
+def _width(names: list[str], rows: list[list[str]]) -> int:
+    return _width_of(list(range(len(names))), names, rows)
+
+
+def _width_of(places: list[int], names: list[str], rows: list[list[str]]) -> int:
+    widest = (max(len(names[p]), *(len(row[p]) for row in rows), 0) for p in places)
+    return sum(widest) + 2 * len(places)
+
+
+def _block(names: list[str], rows: list[list[str]], numeric: list[bool], places: list[int]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False)
+    for place in places:
+        justify: Any = "right" if numeric[place] else "left"
+        shown.add_column(names[place], justify=justify, header_style="bold", no_wrap=True)
+    for row in rows:
+        shown.add_row(*(Text(row[place]) for place in places))
     return shown

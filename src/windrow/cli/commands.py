@@ -109,18 +109,22 @@ def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
 
     def listen(event: dict[str, Any]) -> None:
         if event["event"] == "running":
-            _stop_on_signals(stopping, screen)
+            _stop_on_signals(stopping)
         screen.event(event)
 
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         made = running.run(pipeline, listen, stopping, given.verbose)
     finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
         screen.close()
     _sum_up(made, screen, given.quiet)
     return 130 if made.interrupted else 0
 
 
-def _stop_on_signals(stopping: threading.Event, screen: Screen) -> None:
+def _stop_on_signals(stopping: threading.Event) -> None:
     """The first Ctrl-C stops a stream cleanly, the second at once."""
 
     def stop(*_: Any) -> None:

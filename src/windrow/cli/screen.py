@@ -143,9 +143,7 @@ class Live:
         """See ``Screen``."""
         kind = event["event"]
         if kind == "started":
-            self.say(
-                f"[bold]{event['pipeline']}[/]: {event['source']} → {event['sink'] or 'rules'}"
-            )
+            self.say(f"{event['pipeline']}: {event['source']} → {event['sink'] or 'rules'}")
         elif kind == "step":
             self.step, self.tasks = str(STEPS.get(event["step"], event["step"])), None
         elif kind == "tasks":
@@ -208,7 +206,7 @@ class Live:
 
     def say(self, text: str) -> None:
         """See ``Screen``."""
-        self.errors.print(text, soft_wrap=True)
+        self.errors.print(text, soft_wrap=True, markup=False)
 
     def table(self, table: Any, title: str) -> None:
         """See ``Screen``."""

@@ -248,12 +248,15 @@ def _on_spark(timer: _Timer, pipeline: Pipeline) -> None:
     if reason:
         timer.result.left_out.append(f"Spark: {reason.partition(', or let')[0]}")
         return
-    from windrow.pipeline.running import Run, _spark
+    from windrow.pipeline.running import Run, on_spark
 
     batch = copy.copy(pipeline)
     batch.mode, batch.engine = "batch", "spark"
     batch.call = {}
-    with tempfile.TemporaryDirectory() as folder, _spark(Run(batch, timer.tell), False) as session:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        on_spark(Run(batch, timer.tell), False) as session,
+    ):
         import pyarrow.parquet as pq
 
         from windrow.spark import runs

@@ -22,6 +22,8 @@ def schema_of(document: Document, pipeline: Pipeline, rows: int) -> Any:
     """The source's columns as an Arrow schema; None where only Spark can tell."""
     import pyarrow as pa
 
+    from windrow.pipeline.files import other_options
+
     source, columns = pipeline.source, pipeline.columns
     if document.has_mistake(("source", "path"), ("source", "format"), ("source", "value")):
         return None
@@ -40,6 +42,8 @@ def schema_of(document: Document, pipeline: Pipeline, rows: int) -> Any:
             if hint:
                 document.say(("source", "format"), f"Spark has no format {source.format!r}{hint}")
         return None
+    if pipeline.engine == "spark" and other_options(source):
+        return None  # read in another way than here
     if not check_files(document, pipeline):
         return pa.schema(declared) if pipeline.streaming and columns else None
     table = check_data(document, pipeline, rows)

@@ -20,6 +20,8 @@ _SECRET = re.compile(
     r"passw(or)?d|passwd|secret|token|credential|(api|access|account|private)[._-]?key|jaas", re.I
 )
 _NOT_SECRET = re.compile(r"(location|path|file|type|class|url|enabled|provider)$", re.I)
+_SHOWN = ("kafka.bootstrap.servers", "subscribe", "topic", "path", "url", "header", "sep")
+"""Options that are no secrets, wherever their values come from."""
 _IN_ADDRESS = re.compile(r"://[^/\s:@]+:([^/\s@]+)@")
 _PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -45,8 +47,9 @@ class Document:
     """What variables held: never shown again."""
 
     def add(self, problem: Problem) -> None:
-        """Note a problem, with its line."""
-        problem = replace(problem, line=line_at(self.lines, problem.path))
+        """Note a problem, with its line, and without what variables held."""
+        line = line_at(self.lines, problem.path)
+        problem = replace(problem, line=line, message=self.redacted(problem.message))
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -193,7 +196,8 @@ def _filled(document: Document, value: Any, path: Path, environment: Mapping[str
         elif name not in environment:
             document.say(path, f"the environment variable {name} is not set: export {name}=…")
         else:
-            if len(environment[name]) > 2 and ("options" in path or "settings" in path):
+            hidden = ("options" in path or "settings" in path) and path[-1] not in _SHOWN
+            if len(environment[name]) > 2 and hidden:
                 document.secrets.add(environment[name])
             return environment[name]
         return match[0]

@@ -96,7 +96,7 @@ def run(
     if pipeline.engine == "columns":
         _in_process(made)
     else:
-        with _spark(made, verbose) as session:
+        with on_spark(made, verbose) as session:
             if pipeline.streaming:
                 _stream(made, session, stopping or threading.Event())
             else:
@@ -123,7 +123,7 @@ def explain(pipeline: Pipeline, verbose: bool = False) -> str:
         )
     else:
         made = Run(pipeline)
-        with _spark(made, verbose) as session:
+        with on_spark(made, verbose) as session:
             from windrow.spark import ends
 
             df = ends.read(session, pipeline)
@@ -133,13 +133,16 @@ def explain(pipeline: Pipeline, verbose: bool = False) -> str:
 
 def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
     """The first rows with their answers, and what rules tell of them; always in this process."""
-    from windrow.pipeline.files import rows_of
+    from windrow.pipeline.files import other_options, rows_of
 
     if pipeline.source.format not in IN_PROCESS or any("://" in p for p in pipeline.source.paths):
         raise RunFailed(
             f"--sample reads {', '.join(IN_PROCESS)} from local files, and the source is "
             f"{pipeline.redacted(pipeline.source.shown)}: name such a file in source.path for a try"
         )
+    unknown = other_options(pipeline.source)
+    if unknown:
+        raise RunFailed(f"--sample reads without Spark, and only Spark knows {', '.join(unknown)}")
     table = rows_of(pipeline.source, pipeline.columns, rows, pipeline.features.time)
     told = None
     if pipeline.rules:
@@ -181,7 +184,7 @@ def _in_process(made: Run) -> None:
 
 
 @contextmanager
-def _spark(made: Run, verbose: bool) -> Iterator[Any]:
+def on_spark(made: Run, verbose: bool) -> Iterator[Any]:
     """A session for the run; what goes wrong in Spark is said in a sentence."""
     from windrow.spark import runs
     from windrow.spark.said import said

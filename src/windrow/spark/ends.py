@@ -179,18 +179,15 @@ def _tasks(session: Any, tell: Tell) -> Iterator[None]:
     done = threading.Event()
 
     def watch() -> None:
+        last = (0, 0)
         while not done.wait(POLL_SECONDS):
             with contextlib.suppress(Exception):  # it is only for the eye
                 stages = [tracker.getStageInfo(n) for n in tracker.getActiveStageIds()]
                 stages = [stage for stage in stages if stage is not None]
-                if stages:
-                    tell(
-                        {
-                            "event": "tasks",
-                            "done": sum(stage.numCompletedTasks for stage in stages),
-                            "tasks": sum(stage.numTasks for stage in stages),
-                        }
-                    )
+                now = (sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages))
+                if stages and now != last:
+                    last = now
+                    tell({"event": "tasks", "done": now[0], "tasks": now[1]})
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -105,7 +105,12 @@ def _settings(pipeline: Any) -> dict[str, Any]:
 
     formats = [end.format for end in (pipeline.source, pipeline.sink, pipeline.alerts) if end]
     packages = list(pipeline.spark.get("packages", []))
-    if "kafka" in formats and not any("spark-sql-kafka" in package for package in packages):
+    given = pipeline.spark.get("settings", {})
+    known = [
+        *packages,
+        *(str(given.get(name, "")) for name in ("spark.jars", "spark.jars.packages")),
+    ]
+    if "kafka" in formats and not any("spark-sql-kafka" in text for text in known):
         packages.append(f"{KAFKA_PACKAGE}:{pyspark.__version__}")
     found: dict[str, Any] = {
         "spark.ui.showConsoleProgress": "false",
@@ -117,7 +122,7 @@ def _settings(pipeline: Any) -> dict[str, Any]:
         found |= stream_settings(pipeline.call.get("buckets", streams.BUCKETS))
     if packages:
         found["spark.jars.packages"] = ",".join(packages)
-    found |= pipeline.spark.get("settings", {})
+    found |= given
     return found
 
 

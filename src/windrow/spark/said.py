@@ -6,7 +6,10 @@ from typing import Any
 _OWN_ERROR = re.compile(r"^(?:windrow\.(?:\w+\.)*)(?!\w*Warning)\w+: (.*)$", re.M)
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)): (.*)$", re.M)
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.*)$", re.M)
+_ABORTED = re.compile(r"^.*Job aborted due to stage failure: .*? executor \S+\): ")
+_JAVA_NAMES = re.compile(r"^(?:(?:[\w$]+\.)+[\w$]*(?:Exception|Error): )+")
 _HINTS = (
+    ("UnknownTopicOrPartition", "create the topic, or look at its name in the options"),
     ("DATA_SOURCE_NOT_FOUND", 'name the Maven package of the format: [spark] packages = ["…"]'),
     ("Failed to find the data source", "name the Maven package of the format: [spark] packages"),
     ("UNRESOLVED_DEPENDENCIES", "is the package's name right, and is Maven Central within reach?"),
@@ -33,9 +36,10 @@ def said(error: BaseException) -> str:
     if python and "Traceback (most recent call last)" in text:
         return f"{python[-1][0]}: {python[-1][1]}".strip()
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    first = _JAVA_NAMES.sub("", _ABORTED.sub("", first))
     causes = _CAUSE.findall(text)
     if causes and causes[-1][1] not in first:
-        first += f" ({causes[-1][0]}: {causes[-1][1]})"
+        first += f" ({causes[-1][1]})"
     hint = next((hint for word, hint in _HINTS if word in text), None)
     return f"{first.rstrip('.')}. {hint[0].upper()}{hint[1:]}" if hint else first
 
