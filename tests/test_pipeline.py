@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from tests.pipelines import PIPELINE, command, payments, prepared, toml, windrow, write_csv
-from tests.spark_session import SLOW, assert_same, local_session
+from tests.spark_session import JAVA, SLOW, assert_same, local_session
 from windrow.pipeline.bench import agreement
 from windrow.pipeline.building import Source
 from windrow.pipeline.checking import load
@@ -564,8 +564,11 @@ checkpoint = "checkpoint"
 [spark]
 master = "local[2]"
 buckets = 2
-settings = { "spark.ui.enabled" = false, "spark.driver.memory" = "1g" }
-"""
+[spark.settings]
+"spark.ui.enabled" = false
+"spark.driver.memory" = "1g"
+"spark.driver.extraJavaOptions" = "JAVA"
+""".replace("JAVA", JAVA)
 
 
 @pytest.mark.xdist_group("streams")

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from windrow.aggregates import REGISTRY, Aggregate
 from windrow.pipeline.kinds import Either, Key, Kind, Listing, Number, Table, Text, Truth, Whole
 from windrow.pipeline.lines import Path
-from windrow.pipeline.problems import Problem, did_you_mean
+from windrow.pipeline.problems import Problem
 from windrow.pipeline.types import TypeName
 from windrow.rolling import COLUMN_ALGORITHMS
 
@@ -292,8 +292,3 @@ def json_schema() -> dict[str, Any]:
         "description": "Made by `windrow schema`. Texts may hold ${NAME}: environment variables.",
         **PIPELINE.schema(),
     }
-
-
-def unknown_aggregate(name: str) -> str:
-    """What to say of a name that is no aggregate."""
-    return f"there is no aggregate {name!r}{did_you_mean(name, REGISTRY)}"

@@ -27,7 +27,6 @@ IGNORED = (
     "cleanSource",
     "recursiveFileLookup",
 )
-_MOST_FILES = 1000
 _BAD_CSV = re.compile(
     r"In CSV column #\d+: (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'", re.S
 )

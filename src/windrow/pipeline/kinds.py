@@ -32,12 +32,8 @@ def wrong_type(value: Any, kind: Kind, path: Path) -> Problem:
 
 def shown(value: Any) -> str:
     """A value as it could stand in the file, shortened."""
-    text = {True: "true", False: "false"}.get(value, repr(value)) if _plain(value) else repr(value)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 40 else f"{text[:37]}…"
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, bool)
 
 
 def _said(value: Any) -> str:

@@ -104,8 +104,3 @@ def named_type(kind: Any) -> str:
         if kind == getattr(pa, arrow)():
             return name
     return str(kind)
-
-
-def spark_type(name: str) -> str:
-    """The word that Spark has for the type a column comes to have."""
-    return "timestamp" if name in EPOCH_UNITS else name

@@ -20,7 +20,7 @@ from windrow.spark import streams, tables
 from windrow.spark.ends import written
 from windrow.spark.native import why_not_native
 from windrow.spark.schema import output_schema
-from windrow.spark.stream_state import stream_settings
+from windrow.spark.stream_state import stream_settings, table_settings
 
 Place = tuple[str | int, ...]
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -120,6 +120,10 @@ def _settings(pipeline: Any) -> dict[str, Any]:
         found |= _DELTA
     if pipeline.streaming:
         found |= stream_settings(pipeline.call.get("buckets", streams.BUCKETS))
+    else:
+        found |= table_settings()
+        if not pipeline.spark.get("master", "local").startswith("local"):
+            del found["spark.python.daemon.module"]  # for where the package is installed
     if packages:
         found["spark.jars.packages"] = ",".join(packages)
     found |= given
