@@ -19,6 +19,7 @@ import windrow as wr
 from tests.pipelines import payments, prepared, windrow, write_csv
 from tests.spark_session import local_session
 from windrow.errors import WindrowError
+from windrow.spark.said import said
 
 BAD, FAILED, DONE = 2, 1, 0
 
@@ -459,6 +460,36 @@ def test_no_permission(shared_folder: Path) -> None:
     assert re.search(r"source.path: no permission to read .*secret.csv: look at", done.stderr)
     assert re.search(r"sink.path: no permission to write .*closed: choose another", done.stderr)
     assert "2 mistakes, nothing was run" in done.stderr
+
+
+SPARK_SAYS = [
+    (
+        "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 "
+        "failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 2) (host executor "
+        "driver): org.apache.kafka.common.errors.TimeoutException: Topic payments not present in "
+        "metadata after 60000 ms.\n\tat x.y\nCaused by: a.b.UnknownTopicOrPartitionException: gone",
+        "Topic payments not present in metadata after 60000 ms. (gone). Create the topic, or look "
+        "at its name in the options",
+    ),
+    (
+        "[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03",
+        "[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03. Look at source.path",
+    ),
+    (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: boom\nTraceback (most recent "
+        'call last):\n  File "x.py"\nwindrow.errors.Refused: a longer window: those rows are gone\n',
+        "a longer window: those rows are gone",
+    ),
+    (
+        'x\nTraceback (most recent call last):\n  File "x.py"\nValueError: no negative amounts\n',
+        "ValueError: no negative amounts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), SPARK_SAYS)
+def test_what_spark_says_in_a_sentence(text: str, says: str) -> None:
+    assert said(RuntimeError(text)) == says
 
 
 TABLE = pa.table({"k": ["a"], "t": [1], "x": ["1"], "l": [[1]]})

@@ -106,10 +106,12 @@ def _header(source: Source) -> bool:
 def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
     options = source.options
     quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
     parse = arrow_csv.ParseOptions(
         delimiter=str(options.get("sep", options.get("delimiter", ","))).replace("\\t", "\t"),
         quote_char=quote or False,
-        escape_char=options.get("escape", False) or False,
+        escape_char=False if escape in (quote, "") else escape,
+        double_quote=escape == quote,
         newlines_in_values=False,
     )
     missing = {"", str(options.get("nullValue", ""))}
@@ -117,6 +119,7 @@ def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
         column_types=kinds,
         null_values=sorted(missing),
         strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
         true_values=["true", "True", "TRUE"],
         false_values=["false", "False", "FALSE"],
     )

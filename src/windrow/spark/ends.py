@@ -45,7 +45,10 @@ def read(session: SparkSession, pipeline: Any) -> Any:
 
 
 def _options(source: Any) -> dict[str, str]:
-    usual = {"csv": {"header": "true", "mode": "FAILFAST"}, "json": {"mode": "FAILFAST"}}
+    usual = {
+        "csv": {"header": "true", "mode": "FAILFAST", "escape": '"'},  # quotes are doubled
+        "json": {"mode": "FAILFAST"},
+    }
     given = {name: written(value) for name, value in source.options.items()}
     return usual.get(source.format, {}) | given
 
