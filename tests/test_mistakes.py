@@ -356,7 +356,7 @@ def marked(mistake: Mistake) -> Any:
     return pytest.param(mistake, id=mistake.name, marks=marks)
 
 
-@pytest.mark.parametrize("mistake", map(marked, MISTAKES))
+@pytest.mark.parametrize("mistake", [marked(mistake) for mistake in MISTAKES])
 def test_mistake(mistake: Mistake, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     if mistake.spark:
         local_session()
@@ -477,8 +477,8 @@ SPARK_SAYS = [
     ),
     (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: boom\nTraceback (most recent "
-        'call last):\n  File "x.py"\nwindrow.errors.Refused: a longer window: those rows are gone\n',
-        "a longer window: those rows are gone",
+        'call last):\n  File "x.py"\nwindrow.errors.Refused: a longer window: rows are gone\n',
+        "a longer window: rows are gone",
     ),
     (
         'x\nTraceback (most recent call last):\n  File "x.py"\nValueError: no negative amounts\n',
