@@ -1,5 +1,6 @@
 """Pipelines in a file: lines, schema, starter files, runs in process and on Spark, streams."""
 
+import io
 import json
 import os
 import re
@@ -16,10 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import windrow as wr
 from tests.pipelines import PIPELINE, command, payments, prepared, toml, windrow, write_csv
 from tests.spark_session import JAVA, SLOW, assert_same, local_session
+from windrow.cli.screen import Live, batch_line
 from windrow.pipeline.bench import agreement
 from windrow.pipeline.building import Source
 from windrow.pipeline.checking import load
@@ -649,6 +652,43 @@ def test_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = command("nonsense")
     assert done.returncode == 2
     assert "invalid choice: 'nonsense'" in done.stderr
+
+
+BATCH = {
+    "event": "batch",
+    "batch": 7,
+    "rows": 12_345,
+    "seconds": 0.5,
+    "rows_per_second": 24_690.0,
+    "answered_rows": 12_000,
+    "waiting_rows": 345,
+    "late_rows": 2,
+    "rows_without_time": 1,
+    "lag_seconds": 90.0,
+    "kept_rows": 99_000,
+    "state_bytes": 1_500_000,
+}
+
+
+def test_a_batch_on_the_screen() -> None:
+    assert batch_line(BATCH) == (
+        "batch 7: 12,345 rows in 0.5 s (24,690 rows/s), 12,000 answered, 345 waiting, 3 late, "
+        "lag 90 s, state 99,000 rows 1.5 MB"
+    )
+    console = Console(file=io.StringIO(), width=100)
+    screen = Live()
+    screen.errors, screen.out, screen.live.console = console, console, console
+    for event in ({"event": "step", "step": "run"}, BATCH, {**BATCH, "batch": 8}):
+        screen.event(event)
+    screen.close()
+    screen.say("features.windows[0] is no markup")
+    screen.table(expected(ROOT).slice(0, 9), "nine rows")
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert re.search(r"batch +rows +seconds +rows/s +answered +waiting +late +lag", shown)
+    assert re.search(r"total +24,690 +24,000 +6", shown)
+    assert "features.windows[0] is no markup" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    assert shown.count("payment") == 2  # what does not fit follows below, with the first column
 
 
 def test_command_loads_nothing_heavy_for_help() -> None:
