@@ -119,7 +119,6 @@ def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
         column_types=kinds,
         null_values=sorted(missing),
         strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
         true_values=["true", "True", "TRUE"],
         false_values=["false", "False", "FALSE"],
     )
