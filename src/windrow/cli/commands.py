@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import json
+import logging
 import runpy
 import signal
 import sys
@@ -108,23 +109,27 @@ def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
     stopping = threading.Event()
 
     def listen(event: dict[str, Any]) -> None:
+        if event["event"] == "step" and event["step"] == "read":
+            _handle(signal.default_int_handler, signal.SIGINT)  # Spark's own talks to Spark
         if event["event"] == "running":
-            _stop_on_signals(stopping)
+            _handle(_stopper(stopping), signal.SIGINT, signal.SIGTERM)
         screen.event(event)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if not given.verbose:
+        logging.disable(logging.CRITICAL)  # of the bridge to Java, when it is interrupted
     try:
         made = running.run(pipeline, listen, stopping, given.verbose)
     finally:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        logging.disable(logging.NOTSET)
+        for number, handler in before.items():
+            _handle(handler, number)
         screen.close()
     _sum_up(made, screen, given.quiet)
     return 130 if made.interrupted else 0
 
 
-def _stop_on_signals(stopping: threading.Event) -> None:
+def _stopper(stopping: threading.Event) -> Any:
     """The first Ctrl-C stops a stream cleanly, the second at once."""
 
     def stop(*_: Any) -> None:
@@ -132,9 +137,13 @@ def _stop_on_signals(stopping: threading.Event) -> None:
             raise KeyboardInterrupt
         stopping.set()
 
+    return stop
+
+
+def _handle(handler: Any, *numbers: int) -> None:
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, stop)
-        signal.signal(signal.SIGTERM, stop)
+        for number in numbers:
+            signal.signal(number, handler)
 
 
 def _sum_up(made: Any, screen: Screen, quiet: bool) -> None:
@@ -149,9 +158,11 @@ def _sum_up(made: Any, screen: Screen, quiet: bool) -> None:
     where = f" → {pipeline.redacted(pipeline.sink.shown)}" if pipeline.sink else ""
     steps = ", ".join(f"{name} {span(took)}" for name, took in made.seconds.items())
     if not quiet:
-        screen.say(f"{_many(made.rows, 'row')} in {span(seconds)}{where} ({steps})")
+        rows = "done" if made.rows is None else _many(made.rows, "row")
+        screen.say(f"{rows} in {span(seconds)}{where} ({steps})")
     if pipeline.alerts and not quiet:
-        screen.say(f"{_many(made.alerts, 'change')} of rules → {pipeline.alerts.shown}")
+        told = "changes" if made.alerts is None else _many(made.alerts, "change")
+        screen.say(f"{told} of rules → {pipeline.alerts.shown}")
     if not pipeline.streaming:
         return
     late, timeless = made.total("late_rows"), made.total("rows_without_time")

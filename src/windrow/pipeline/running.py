@@ -30,8 +30,9 @@ class Run:
     detailed: bool = False
     events: list[Event] = field(default_factory=list)
     plan: str = ""
-    rows: int = 0
-    alerts: int = 0
+    rows: int | None = 0
+    """How many came out; None where Spark's writer does not tell."""
+    alerts: int | None = 0
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each step took: read, compute, write."""
     sample: Any = None
@@ -243,7 +244,7 @@ def _batch(made: Run, session: Any) -> None:
             made.alerts = _written(made, _told(pipeline, df), pipeline.alerts, told=True)
 
 
-def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int:
+def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int | None:
     from windrow.spark import ends
 
     if sink.format == "console":

@@ -154,10 +154,16 @@ def _outgoing(df: Any, pipeline: Any, sink: Any) -> Any:
     return df.select(*([key.alias("key")] if pipeline.features.key else []), message)
 
 
-def write(df: Any, pipeline: Any, sink: Any, tell: Tell) -> int:
-    """Write a table; how many rows it had."""
-    seen = Observation("windrow_run")
-    counted = _outgoing(df, pipeline, sink).observe(seen, F.count(F.lit(1)).alias("rows"))
+_COUNTED = ("parquet", "csv", "json", "orc", "text", "avro")
+"""Formats whose writers tell what was observed; of others one would wait for ever."""
+
+
+def write(df: Any, pipeline: Any, sink: Any, tell: Tell) -> int | None:
+    """Write a table; how many rows it had, where Spark tells."""
+    seen = Observation("windrow_run") if sink.format in _COUNTED else None
+    counted = _outgoing(df, pipeline, sink)
+    if seen is not None:
+        counted = counted.observe(seen, F.count(F.lit(1)).alias("rows"))
     mode = {"error": "errorifexists"}.get(sink.mode, sink.mode)
     writer = counted.write.format(sink.format).mode(mode)
     usual = {"header": "true"} if sink.format == "csv" else {}
@@ -169,7 +175,7 @@ def write(df: Any, pipeline: Any, sink: Any, tell: Tell) -> int:
             writer.save(sink.path)
         else:
             writer.save()
-    return int(seen.get["rows"])
+    return None if seen is None else int(seen.get["rows"])
 
 
 @contextlib.contextmanager
