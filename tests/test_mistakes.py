@@ -309,13 +309,13 @@ MISTAKES = [
         spark=True,
     ),
     Mistake(
-        "a text among numbers, on Spark, beyond the rows that were looked at",
-        {"engine": "spark"},
+        "a text among numbers, in a file that only Spark can read",
+        {"engine": "spark", "source.options": {"comment": "#"}},
         r"[Ii]s the type under \[columns\] right\?",
         words=(),
         code=FAILED,
         spark=True,
-        data=[*payments() * 150, {**payments(1)[0], "amount": "abc"}],
+        data=with_value("amount", "abc"),
     ),
 ]
 PICKY = """
