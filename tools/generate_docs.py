@@ -2,11 +2,16 @@
 
 import argparse
 import inspect
+import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
+from windrow.pipeline.declaration import PIPELINE, RULE, WINDOW, json_schema, options_of
+from windrow.pipeline.kinds import Key, Kind, Table, Text
+from windrow.pipeline.types import TYPES
 from windrow.plan import LADDER
 from windrow.support import ENGINES, table
 from windrow.windows import ALGORITHMS, Window
@@ -140,8 +145,49 @@ def support_page() -> str:
     return out
 
 
+def _rows(table: Table, path: str) -> Iterator[tuple[str, Key]]:
+    for name, key in table.keys.items():
+        yield f"{path}{name}", key
+
+
+def _held(kind: Kind) -> str:
+    if isinstance(kind, Text) and kind.choices:
+        return ", ".join(f'`"{choice}"`' for choice in kind.choices)
+    return kind.says
+
+
+def keys_page() -> str:
+    out = NOTE + "# Keys of a pipeline file\n\n"
+    out += (
+        "From the declaration that `windrow run --check` and the "
+        "[JSON schema](pipeline.schema.json) are made from; [by example](pipelines.md). A star: "
+        "must be given.\n"
+    )
+    tables = {"": PIPELINE, "window.": WINDOW, "rules[].": RULE}
+    tables |= {f"{n}.": k.kind for n, k in PIPELINE.keys.items() if isinstance(k.kind, Table)}
+    for path, one in tables.items():
+        if not one.keys:
+            continue
+        title = f"`[{path[:-1]}]`" if path and "window" not in path else "The file"
+        title = {"window.": "A window", "rules[].": "A rule, `[[rules]]`"}.get(path, title)
+        out += f"\n## {title}\n\n" + header("key", "", "value", "unless said")
+        for name, key in _rows(one, "" if path in ("window.", "rules[].") else path):
+            star = "*" if key.required else ""
+            usual = "" if key.default is None else f"`{json.dumps(key.default)}`"
+            out += cells(f"`{name}`{star}", key.doc, _held(key.kind), usual)
+    out += "\n## Options of aggregates\n\n" + header("aggregate", "options")
+    for name, aggregate in REGISTRY.items():
+        options = ", ".join(f"`{option}`" for option in options_of(aggregate))
+        out += cells(f"`{name}`", options)
+    out += f"\n## Types of columns\n\n{', '.join(f'`{name}`' for name in TYPES)}\n"
+    return out
+
+
 def pages() -> dict[Path, str]:
+    schema = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
     found = {
+        DOCS / "pipeline.schema.json": schema,
+        DOCS / "pipeline_keys.md": keys_page(),
         DOCS / "algorithms" / "README.md": algorithms_index(),
         DOCS / "aggregates.md": aggregates_page(),
         DOCS / "support.md": support_page(),

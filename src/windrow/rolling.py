@@ -202,10 +202,10 @@ class Rolling:
         for column, user in needed:
             if column not in names:
                 close = difflib.get_close_matches(column, names, 1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
+                hint = f"did you mean {close[0]!r}? " if close else ""
                 raise BadSpecification(
-                    f"{user}: there is no column {column!r}{hint} "
-                    f"The table has {', '.join(map(repr, names)) or 'no columns'}"
+                    f"{user}: there is no column {column!r}; {hint}"
+                    f"the table has {', '.join(map(repr, names)) or 'no columns'}"
                 )
         for name, aggregate, _ in self.outputs:
             if name in names and self.every is None:

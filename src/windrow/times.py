@@ -3,6 +3,7 @@
 ``"1d"`` is 24 hours whatever the zone. A conversion that would lose precision is an error.
 """
 
+import difflib
 import operator
 import re
 from collections.abc import Callable
@@ -86,6 +87,9 @@ def _parse(text: str, what: str) -> Duration:
             hint = ""
             if piece and (piece[2] == "M" or word.startswith(("mo", "y", "q"))):
                 hint = " Months and years have no fixed length: say how many days."
+            elif piece:
+                close = difflib.get_close_matches(word, _UNITS, 1)
+                hint = f" Did you mean {f'{piece[1]} {close[0]}'!r}?" if close else ""
             raise BadSpecification(
                 f"{what}: cannot read {text!r} as a length of time at {stripped[position:]!r}. "
                 f'Write a number and a unit, as in "90s", "1 hour", "1h30m"; units are '

@@ -8,6 +8,7 @@ promise and shows a counter-example when one is broken.
 """
 
 import copy
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -328,6 +329,14 @@ class Aggregate:
         return partials[0]
 
 
+def _meant(word: str) -> str:
+    """The aggregate that a text seems to name."""
+    from windrow.aggregates import REGISTRY
+
+    close = difflib.get_close_matches(word.capitalize(), REGISTRY, 1)
+    return f'windrow.{close[0] if close else "Max"}("column")'
+
+
 def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
     """An aggregate, from an instance or from a class that needs no options."""
     if isinstance(candidate, type) and issubclass(candidate, Aggregate):
@@ -336,10 +345,12 @@ def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
         except TypeError as error:
             raise BadSpecification(f"make {candidate.__name__} an instance: {error}") from error
     if not isinstance(candidate, Aggregate):
-        several = "; for several at once write Several(...)" if isinstance(candidate, list) else ""
+        hint = "; for several at once write Several(...)" if isinstance(candidate, list) else ""
+        if isinstance(candidate, str):
+            hint = f"; write {_meant(candidate)}"
         raise BadSpecification(
             f"expected an aggregate such as windrow.Max(), got {candidate!r} "
-            f"({type(candidate).__name__}){several}"
+            f"({type(candidate).__name__}){hint}"
         )
     if candidate.kind == "sequential" and not sequential:
         raise Refused(

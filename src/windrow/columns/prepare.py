@@ -362,7 +362,13 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
         array = plain_column(table[name])
         if pa.types.is_floating(array.type):
             array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
-        encoded = array.dictionary_encode(null_encoding="encode")
+        try:
+            encoded = array.dictionary_encode(null_encoding="encode")
+        except pa.ArrowNotImplementedError:
+            raise BadSpecification(
+                f"key column {name!r} has type {array.type}, which cannot be a key: take a column "
+                "of texts, numbers or dates"
+            ) from None
         own = numbers_of(encoded.indices).astype(np.int64)
         size = max(1, len(encoded.dictionary))
         if codes is None:

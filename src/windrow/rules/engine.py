@@ -189,6 +189,13 @@ class Rules:
         return {name: rule.when.text for name, rule in self._rules.items()}
 
     @property
+    def columns(self) -> list[str]:
+        """The columns that conditions and features look at."""
+        read = [e for r in self._rules.values() for e in (r.when, r.until) if e is not None]
+        about = [query.aggregate.columns for query in self._features.queries]
+        return sorted({name for e in read for name in e.columns} | {n for c in about for n in c})
+
+    @property
     def keys(self) -> list[Any]:
         """The keys that have rows in a window."""
         return list(self._states)

@@ -1,11 +1,15 @@
 """Spark: the same specification on tables and streams. The only package that imports pyspark."""
 
+import importlib.util
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from windrow.version import __version__
+
+if importlib.util.find_spec("pyspark") is None:
+    raise ImportError("windrow.spark needs PySpark: pip install 'windrow[spark]'", name="pyspark")
 
 
 def apply(spec: Any, df: Any, **options: Any) -> Any:

@@ -1,0 +1,101 @@
+"""Everything that can be known to be wrong with a pipeline before it runs, all at once."""
+
+import importlib.util
+import os
+from typing import Any
+
+from windrow.pipeline.building import Pipeline, built
+from windrow.pipeline.columns import check_columns, check_types, schema_of
+from windrow.pipeline.declaration import IN_PROCESS
+from windrow.pipeline.ends import check_sink, check_surroundings
+from windrow.pipeline.lines import Path
+from windrow.pipeline.reading import BadPipeline, Document, read
+
+
+def load(path: str | os.PathLike[str]) -> Pipeline:
+    """The pipeline in a file; raises ``BadPipeline`` with all mistakes."""
+    document, pipeline = checked_file(path)
+    if document.mistakes or pipeline is None:
+        raise BadPipeline(document.file, document.mistakes)
+    return pipeline
+
+
+def checked_file(
+    path: str | os.PathLike[str], rows: int = 10_000, running: bool = True
+) -> tuple[Document, Pipeline | None]:
+    """The file with all its problems, and what it says where that is clear enough to run.
+
+    ``rows``: of how many rows the data are looked at. ``running``: where it is to run now, what is
+    out of reach is a mistake; else a warning, for it may be in reach elsewhere.
+    """
+    document = read(path)
+    pipeline = built(document)
+    if pipeline is None:
+        return document, None
+    schema = schema_of(document, pipeline, rows)
+    if schema is not None:
+        check_columns(document, pipeline, schema)
+        check_types(document, pipeline, schema)
+    _check_mode(document, pipeline, schema)
+    if pipeline.sink is not None:
+        check_sink(document, pipeline, "sink", pipeline.sink)
+    elif not pipeline.rules and "sink" not in document.data:
+        document.say((), "[sink] is missing: say where rows go, with format and path")
+    if pipeline.alerts is not None:
+        check_sink(document, pipeline, "alerts", pipeline.alerts)
+    check_surroundings(document, pipeline, running)
+    return document, pipeline
+
+
+def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
+    """What the engine and the mode refuse, in the engine's own words."""
+    source = pipeline.source
+    if pipeline.engine == "columns":
+        if pipeline.streaming:
+            document.say(
+                ("mode",), 'engine = "columns" runs batches: streams need engine = "spark"'
+            )
+        if source.format not in IN_PROCESS:
+            document.say(
+                ("source",),
+                f'engine = "columns" reads {", ".join(IN_PROCESS)}; for {source.format} say '
+                'engine = "spark"',
+            )
+        else:
+            from windrow.pipeline.files import other_options
+
+            for name in other_options(source):
+                path: Path = ("source", "options", name)
+                if not document.has_mistake(path):
+                    document.say(path, 'only Spark knows this option: engine = "spark"')
+        return
+    if pipeline.streaming and source.format == "jdbc":
+        document.say(("source", "format"), "Spark cannot read jdbc as a stream")
+    if not pipeline.streaming and source.format in ("rate", "socket"):
+        document.say(
+            ("source", "format"), f'{source.format} is a stream: mode = "stream" at the top'
+        )
+    if schema is None or importlib.util.find_spec("pyspark") is None or document.mistakes:
+        return
+    from windrow.spark.runs import refusals
+
+    for path, message in refusals(pipeline, schema):
+        document.say(path, _of_stream(message, pipeline))
+
+
+def _of_stream(message: str, pipeline: Pipeline) -> str:
+    """The library's sentence about a stream with the file's way out."""
+    time = pipeline.features.time
+    if message.startswith("a stream needs lateness="):
+        return (
+            "a stream needs lateness, how much later than others a row may come: "
+            'lateness = "10 minutes"'
+        )
+    if message.startswith("a stream needs time="):
+        return "a stream needs a time: time = …, the column that its watermark is about"
+    if message.startswith("time column") and "watermarks" in message:
+        return (
+            f"{message.partition('. ')[0]}. Under [columns], say {time} = "
+            '"timestamp", or "timestamp[s]" (ms, us) where it is a number'
+        )
+    return message

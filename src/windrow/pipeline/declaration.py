@@ -1,0 +1,294 @@
+"""What a pipeline file may hold: one declaration, for ``--check`` and for the JSON schema."""
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from windrow.aggregates import REGISTRY, Aggregate
+from windrow.pipeline.kinds import Either, Key, Kind, Listing, Number, Table, Text, Truth, Whole
+from windrow.pipeline.lines import Path
+from windrow.pipeline.problems import Problem
+from windrow.pipeline.types import TypeName
+from windrow.rolling import COLUMN_ALGORITHMS
+
+MODES = ("batch", "stream", "stream-available-now")
+IN_PROCESS = ("csv", "json", "parquet")
+"""Formats that are read and written without Spark."""
+
+NAME = Text(says="the name of a column, in quotes")
+NAMES = Either((NAME, Listing(NAME, least=1)))
+LENGTH = Either((Text(examples=("1h", "7d"), says='a length of time such as "1h"'), Whole(1)))
+SHIFT = Either((Text(examples=("10m",), says='a length of time such as "10m"'), Whole(0)))
+SCALAR = Either((Text(), Truth(), Number()))
+OPTIONS = Table(others=SCALAR, says="a table of options")
+
+WINDOW = Table(
+    {
+        "time": Key(LENGTH, "the last so much time: (t − length, t]"),
+        "rows": Key(Whole(1), "the last so many rows"),
+        "bounds": Key(
+            Listing(NAME, 2, 2), "two columns with the times that the window begins and ends at"
+        ),
+        "name": Key(Text(), "the window's part in the names of answers"),
+        "closed": Key(
+            Text(("right", "left", "both", "neither")), "which ends are included", default="right"
+        ),
+        "ending": Key(SHIFT, "the window ends so much time, or so many rows, before the row"),
+        "after": Key(SHIFT, "the window goes on after the row (not on streams)"),
+        "within": Key(LENGTH, "of the last rows, only those within this time"),
+    },
+    exactly_one=("time", "rows", "bounds"),
+    says="a table such as { rows = 100 }",
+)
+
+
+def options_of(kind: type[Aggregate]) -> dict[str, Kind]:
+    """The options that an aggregate takes, read off its constructors."""
+    found: dict[str, Kind] = {}
+    for cls in kind.__mro__:
+        body = cls.__dict__.get("__init__")
+        if body is None or cls is object:
+            continue
+        parameters = inspect.signature(body).parameters.values()
+        hints = typing.get_type_hints(body)
+        for parameter in parameters:
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                found.setdefault(parameter.name, _option(hints.get(parameter.name)))
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return found
+
+
+def _option(hint: Any) -> Kind:
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        parts = [_option(part) for part in get_args(hint) if part is not type(None)]
+        return functools.reduce(_either, parts)
+    if get_origin(hint) is Literal and all(isinstance(v, str) for v in get_args(hint)):
+        return Text(get_args(hint))
+    plain: dict[Any, Kind] = {str: Text(), bool: Truth(), int: Whole(), float: Number()}
+    return plain.get(hint, SCALAR)
+
+
+_COMMON = {
+    "column": Key(NAME, "the column it is about"),
+    "columns": Key(Listing(NAME, 1), "the columns it is about, where there are several"),
+    "alias": Key(Text(), "the beginning of its answers' names, instead of column and aggregate"),
+}
+_OWN = Table(
+    {
+        "aggregate": Key(
+            Text(pattern=".+:.+", examples=("my_module:GeoMean",)),
+            "a class of yours, module:Class; the module may lie beside this file",
+            required=True,
+        ),
+        **_COMMON,
+    },
+    others=SCALAR,
+)
+
+
+@dataclass(frozen=True)
+class AggregateTable:
+    """An aggregate of windrow's with its options, or a class of the user's with any options."""
+
+    says: str = 'a table such as { aggregate = "Mean", column = "amount" }'
+
+    def accepts(self, value: Any) -> bool:
+        """See ``Kind``."""
+        return isinstance(value, dict)
+
+    def problems(self, value: Any, path: Path) -> Iterator[Problem]:
+        """See ``Kind``."""
+        named = value.get("aggregate")
+        if isinstance(named, str) and ":" in named:
+            yield from _OWN.problems(value, path)
+            return
+        options = options_of(REGISTRY[named]) if named in REGISTRY else _all_options()
+        yield from _built_in(options).problems(value, path)
+        if "column" in value and "columns" in value:
+            yield Problem(path, "give column or columns, not both")
+
+    def schema(self) -> dict[str, Any]:
+        """See ``Kind``."""
+        return {"anyOf": [_built_in(_all_options()).schema(), _OWN.schema()]}
+
+
+def _built_in(options: dict[str, Kind]) -> Table:
+    keys = {name: Key(kind, _DOCS.get(name, "an option")) for name, kind in options.items()}
+    named = Key(Text(tuple(REGISTRY)), "which one (see docs/aggregates.md)", required=True)
+    return Table({"aggregate": named, **_COMMON, **keys})
+
+
+_DOCS = {
+    "nan": "whether NaN is a value, or missing",
+    "overflow": "what happens where a sum of integers is too large",
+    "phi": "which quantile: 0.95 is the 95th percentile",
+    "method": "how values are interpolated, or ranks counted",
+    "ddof": "1 for samples, 0 for whole populations",
+    "pct": "ranks as shares of the window",
+    "values": "the distinct values themselves, instead of how many",
+    "separator": "what stands between texts",
+}
+
+
+@functools.cache
+def _all_options() -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for kind in REGISTRY.values():
+        for name, option in options_of(kind).items():
+            found[name] = _either(found.get(name, option), option)
+    return found
+
+
+def _either(a: Kind, b: Kind) -> Kind:
+    if a == b:
+        return a
+    if isinstance(a, Text) and isinstance(b, Text) and a.choices and b.choices:
+        return Text(tuple(dict.fromkeys((*a.choices, *b.choices))))
+    return SCALAR
+
+
+FEATURES = Table(
+    {
+        "key": Key(NAMES, "the column, or columns, whose values each have windows of their own"),
+        "time": Key(NAME, "the column that orders rows and that time windows are about"),
+        "tie": Key(
+            NAMES, 'columns that order rows of equal time; "any" accepts any order among them'
+        ),
+        "windows": Key(
+            Listing(Either((Text(examples=("1h",), says='a length such as "1h"'), WINDOW)), 1),
+            'the windows: "1h", or tables such as { rows = 100 }',
+            required=True,
+        ),
+        "aggregates": Key(
+            Listing(AggregateTable(), 1), "what is computed over every window", required=True
+        ),
+        "lateness": Key(SHIFT, "streams: how much later than others a row may come"),
+        "late": Key(NAME, "streams: pass late rows on, with this column true"),
+        "flush": Key(NAME, "streams: a boolean column; a row with true ends the stream"),
+        "every": Key(LENGTH, "a row per key and tick instead of one per row"),
+        "origin": Key(Either((Text(), Whole())), "where ticks are counted from"),
+        "min_rows": Key(Whole(0), "fewer rows give no answer", default=0),
+        "nan": Key(Text(("value", "missing")), "whether NaN is a value, or missing"),
+        "overflow": Key(Text(("error", "null")), "what a sum too large for its type gives"),
+        "unit": Key(Text(("s", "ms", "us", "ns")), "what times count where they are floats"),
+        "threads": Key(Whole(1), "threads in process; all cores unless said"),
+        "algorithm": Key(Text(COLUMN_ALGORITHMS), "an algorithm by name", default="auto"),
+        "engine": Key(
+            Text(("auto", "native", "kernel")),
+            "on Spark: its own operator, windrow's kernel, or the better of both",
+            default="auto",
+        ),
+    }
+)
+
+_PATH = Text(examples=("data/flights.csv",), says="a path in quotes")
+SOURCE = Table(
+    {
+        "format": Key(
+            Text(examples=("csv", "json", "parquet", "delta", "kafka", "rate")),
+            "csv, json, parquet, or any other format that Spark reads",
+        ),
+        "path": Key(
+            Either((_PATH, Listing(_PATH, 1))),
+            "files, folders or patterns, relative to this file; or an address such as s3a://…",
+        ),
+        "table": Key(Text(), "a table of Spark's catalogue, instead of format and path"),
+        "value": Key(Text(("json",)), "Kafka: messages are JSON, with the fields of [columns]"),
+        "options": Key(OPTIONS, "options of the format, as Spark names them"),
+    }
+)
+_SINK_KEYS = {
+    "format": Key(
+        Text(examples=("parquet", "csv", "json", "console", "kafka", "delta")),
+        "parquet, csv, json, console, or any other format that Spark writes",
+        required=True,
+    ),
+    "path": Key(_PATH, "where to, relative to this file; or an address such as s3a://…"),
+    "table": Key(Text(), "a table of Spark's catalogue, instead of a path"),
+    "mode": Key(
+        Text(("overwrite", "append", "error", "ignore")),
+        "batch: what to do if there is something already",
+        default="error",
+    ),
+    "value": Key(Text(("json",)), "Kafka: rows are written as JSON messages"),
+    "options": Key(OPTIONS, "options of the format, as Spark names them"),
+}
+SINK = Table(
+    {
+        **_SINK_KEYS,
+        "checkpoint": Key(_PATH, "streams: the folder of the state that restarts go on from"),
+        "trigger": Key(Text(examples=("10 seconds",)), "streams: how often a batch is made"),
+    }
+)
+ALERTS = Table(_SINK_KEYS)
+
+SPARK = Table(
+    {
+        "master": Key(
+            Text(examples=("local[*]", "spark://host:7077")),
+            "where Spark runs",
+            default="local[*]",
+        ),
+        "settings": Key(OPTIONS, "Spark's own settings, by their full names"),
+        "packages": Key(
+            Listing(Text(examples=("group:artifact:version",))),
+            "Maven packages that formats need; Kafka's is added by itself",
+        ),
+        "partitions": Key(Whole(1), "partitions of the shuffle by key"),
+        "hot_rows": Key(Whole(1), "keys from so many rows on are cut into stretches of time"),
+        "stretch_rows": Key(Whole(1), "rows of a stretch, where there is no key"),
+        "buckets": Key(Whole(1), "streams: shares of the keys, each one task", default=8),
+    }
+)
+RULE = Table(
+    {
+        "name": Key(Text(), "what the rule is called", required=True),
+        "when": Key(
+            Text(examples=('count("5m") > 100',)),
+            "the condition to start by, over columns, answers and windowed aggregates",
+            required=True,
+        ),
+        "until": Key(Text(), "the condition to stop by; not (when) unless said"),
+    },
+    says="a table with name and when",
+)
+
+PIPELINE = Table(
+    {
+        "name": Key(Text(), "what the pipeline is called"),
+        "mode": Key(
+            Text(MODES),
+            "batch; stream, until it is stopped; or stream-available-now, until all is read",
+            default="batch",
+        ),
+        "engine": Key(
+            Text(("spark", "columns")),
+            "spark; or columns: in this process, without Spark or Java (batches only)",
+            default="spark",
+        ),
+        "source": Key(SOURCE, "where rows come from", required=True),
+        "columns": Key(
+            Table(others=TypeName()), "types of columns; those not named stay as they are found"
+        ),
+        "features": Key(FEATURES, "what is computed", required=True),
+        "sink": Key(SINK, "where rows go, with their answers"),
+        "rules": Key(Listing(RULE, 1), "conditions that start and stop for each key (batches)"),
+        "alerts": Key(ALERTS, "where goes what the rules tell"),
+        "spark": Key(SPARK, "Spark: where, and how it is set"),
+    }
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """The declaration as JSON schema, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "windrow pipeline",
+        "description": "Made by `windrow schema`. Texts may hold ${NAME}: environment variables.",
+        **PIPELINE.schema(),
+    }

@@ -1,0 +1,202 @@
+"""Files in process: CSV, JSON lines and Parquet as Arrow tables, with the types the file says."""
+
+import contextlib
+import glob
+import os
+import re
+from pathlib import Path as FilePath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import csv as arrow_csv
+
+from windrow.errors import BadSpecification, BadValue
+from windrow.pipeline.building import Source
+from windrow.pipeline.types import EPOCH_UNITS, arrow_type
+
+_TRUE = {True: True, "true": True, "True": True, False: False, "false": False, "False": False}
+CSV_OPTIONS = ("header", "sep", "delimiter", "quote", "escape", "nullValue", "encoding")
+"""Spark's options of CSV that mean the same here; Spark's others are told of."""
+IGNORED = (
+    "inferSchema",
+    "mode",
+    "maxFilesPerTrigger",
+    "latestFirst",
+    "cleanSource",
+    "recursiveFileLookup",
+)
+_BAD_CSV = re.compile(
+    r"In CSV column #\d+: (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'", re.S
+)
+
+
+def other_options(source: Source) -> list[str]:
+    """The options that only Spark knows."""
+    known = (*CSV_OPTIONS, *IGNORED) if source.format == "csv" else IGNORED
+    return [name for name in source.options if name not in known]
+
+
+def found_files(source: Source) -> list[str]:
+    """The files behind the paths: patterns are filled in, folders looked through."""
+    out: list[str] = []
+    for path in source.paths:
+        plain = path.removeprefix("file://").removeprefix("file:")
+        for match in sorted(glob.glob(plain)) if glob.has_magic(plain) else [plain]:
+            if os.path.isdir(match):
+                inside = (p for p in sorted(FilePath(match).rglob("*")) if p.is_file())
+                out += [str(p) for p in inside if not p.name.startswith((".", "_"))]
+            else:
+                out.append(match)
+    return out
+
+
+def rows_of(
+    source: Source, columns: dict[str, str], first: int | None = None, time: str | None = None
+) -> pa.Table:
+    """The rows, all of them or the first so many, with the types that the file says.
+
+    ``time``: which column is a time, of whatever type where there are no rows to see it by.
+    """
+    table = _read(source, columns, first)
+    if not table.num_rows and time in table.column_names and time not in columns:
+        place = table.column_names.index(time)
+        if pa.types.is_null(table.schema.field(place).type):
+            table = table.set_column(place, time, table[time].cast(pa.timestamp("us", "UTC")))
+    for name, kind in columns.items():
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, _cast(table[name], name, kind, source))
+    return _as_spark_has_it(table, source, columns)
+
+
+def _read(source: Source, columns: dict[str, str], first: int | None) -> pa.Table:
+    files = found_files(source)
+    plain = {
+        name: arrow_type(kind)
+        for name, kind in columns.items()
+        if not kind.startswith(("timestamp", "date"))
+    }
+    form: Any = {"parquet": "parquet", "json": "json"}.get(source.format)
+    if source.format == "csv":
+        form = _csv_format(source, plain)
+    try:
+        if form is None:
+            raise BadSpecification(f"{source.format} cannot be read in process")
+        data = ds.dataset(files, format=form)
+        schema = data.schema
+        if source.format == "csv" and not _header(source):
+            schema = pa.schema([pa.field(f"_c{i}", f.type) for i, f in enumerate(schema)])
+        if first is None:
+            table = data.to_table()
+        else:  # and nothing is read ahead
+            table = data.head(first, batch_readahead=0, fragment_readahead=0)
+        return table.rename_columns(schema.names)
+    except pa.ArrowInvalid as error:
+        raise BadValue(_explained(error, source, files)) from error
+    except pa.ArrowNotImplementedError as error:
+        raise BadValue(f"{', '.join(files[:3])}: {error}") from error
+
+
+def _header(source: Source) -> bool:
+    return bool(_TRUE.get(source.options.get("header", True), True))
+
+
+def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
+    options = source.options
+    quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
+    parse = arrow_csv.ParseOptions(
+        delimiter=str(options.get("sep", options.get("delimiter", ","))).replace("\\t", "\t"),
+        quote_char=quote or False,
+        escape_char=False if escape in (quote, "") else escape,
+        double_quote=escape == quote,
+        newlines_in_values=False,
+    )
+    missing = {"", str(options.get("nullValue", ""))}
+    convert = arrow_csv.ConvertOptions(
+        column_types=kinds,
+        null_values=sorted(missing),
+        strings_can_be_null=True,
+        true_values=["true", "True", "TRUE"],
+        false_values=["false", "False", "FALSE"],
+    )
+    read = arrow_csv.ReadOptions(
+        encoding=str(options.get("encoding", "utf8")),
+        autogenerate_column_names=not _header(source),
+    )
+    return ds.CsvFileFormat(parse_options=parse, convert_options=convert, read_options=read)
+
+
+def _explained(error: Exception, source: Source, files: list[str]) -> str:
+    text = str(error)
+    bad = _BAD_CSV.search(text)
+    name = files[0] if len(files) == 1 else f"{len(files)} files ({files[0]}, …)"
+    if bad:
+        row = f", row {bad[1]}" if bad[1] else ""
+        return (
+            f"{name}{row}: {bad[3]!r} cannot be read as {bad[2]}. If it stands for a missing "
+            f'value, say source.options.nullValue = "{bad[3]}"; else say what the column is under '
+            '[columns], as "double" or "string"'
+        )
+    if "Empty CSV file" in text or "Empty JSON file" in text:
+        return f"{name} is empty: there is not even a header"
+    if source.format == "parquet" and "magic bytes" in text:
+        return f"{name} is not a Parquet file"
+    if source.format == "json":
+        return f"{name} is not JSON with one object a line: {text.partition(' in row')[0]}"
+    return f"{name}: {text}"
+
+
+def _cast(column: pa.ChunkedArray, name: str, kind: str, source: Source) -> pa.ChunkedArray:
+    wanted = arrow_type(kind)
+    try:
+        if kind in EPOCH_UNITS:
+            return _from_epoch(column, name, kind)
+        if kind == "timestamp":
+            column = _as_utc(column)
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        example = next((v for v in column.to_pylist() if v is not None), None)
+        raise BadValue(
+            f"column {name!r} is {column.type} in {source.format} ({example!r}, say) and cannot be "
+            f"made {kind!r}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _as_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times without a zone are UTC, as they are in a Spark session whose zone is UTC."""
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.timestamp("us"))
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(column.type) and column.type.tz is None:
+        return pc.assume_timezone(column.cast(pa.timestamp("us")), "UTC")
+    if pa.types.is_integer(column.type):
+        raise pa.ArrowInvalid('numbers need their unit: "timestamp[s]", "[ms]" or "[us]"')
+    return column
+
+
+def _from_epoch(column: pa.ChunkedArray, name: str, kind: str) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type):
+        raise BadValue(f'column {name!r} holds timestamps, not numbers: write "timestamp"')
+    if pa.types.is_floating(column.type):
+        raise BadValue(f"column {name!r} holds numbers with a fraction: make them whole first")
+    whole = column.cast(pa.int64())
+    return whole.cast(pa.timestamp(EPOCH_UNITS[kind], "UTC")).cast(pa.timestamp("us", "UTC"))
+
+
+def _as_spark_has_it(table: pa.Table, source: Source, columns: dict[str, str]) -> pa.Table:
+    """Timestamps in microseconds, and of the zone UTC where texts were read, as Spark has them."""
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_timestamp(field.type):
+            continue
+        column = table.column(place)
+        if source.format != "parquet" and field.type.tz is None and field.name not in columns:
+            column = _as_utc(column)
+        kind = pa.timestamp("us", None if column.type.tz is None else "UTC")
+        if field.type != kind:
+            with contextlib.suppress(pa.ArrowInvalid):  # finer than microseconds: it stays so
+                table = table.set_column(place, field.name, column.cast(kind))
+    return table

@@ -1,0 +1,296 @@
+"""A pipeline run: in this process or on Spark, told of as it goes, and kept for a report."""
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.errors import WindrowError
+from windrow.pipeline.building import Pipeline, Sink
+from windrow.pipeline.declaration import IN_PROCESS
+
+Event = dict[str, Any]
+SAMPLE_ROWS = 20
+
+
+class RunFailed(WindrowError, RuntimeError):
+    """A run that stopped by itself: the sentence says why."""
+
+
+@dataclass
+class Run:
+    """What happened: enough to show on a screen, in a log, and in a report."""
+
+    pipeline: Pipeline
+    listen: Callable[[Event], None] | None = None
+    detailed: bool = False
+    events: list[Event] = field(default_factory=list)
+    plan: str = ""
+    rows: int | None = 0
+    """How many came out; None where Spark's writer does not tell."""
+    alerts: int | None = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each step took: read, compute, write."""
+    sample: Any = None
+    """The first rows with their answers, as Arrow: of batches in process, or where detailed."""
+    told: Any = None
+    """What rules told first, as Arrow."""
+    interrupted: bool = False
+    log: str | None = None
+    """Where Spark's own log is."""
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def tell(self, event: Event) -> None:
+        """Note an event, and pass it on."""
+        event = {"event": event["event"], "time": round(time.time(), 3), **event}
+        with self._lock:
+            if event["event"] != "tasks":  # many, and only for the eye
+                self.events.append(event)
+            if self.listen is not None:
+                self.listen(event)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """A step that is timed."""
+        started = time.perf_counter()
+        self.tell({"event": "step", "step": name})
+        yield
+        self.seconds[name] = round(time.perf_counter() - started, 3)
+
+    @property
+    def batches(self) -> list[Event]:
+        """What each batch of a stream did."""
+        return [event for event in self.events if event["event"] == "batch"]
+
+    def total(self, name: str) -> int:
+        """A count over all batches of a stream."""
+        return sum(event[name] for event in self.batches)
+
+
+def run(
+    pipeline: Pipeline,
+    listen: Callable[[Event], None] | None = None,
+    stopping: threading.Event | None = None,
+    verbose: bool = False,
+    detailed: bool = False,
+) -> Run:
+    """Run it to its end, or until ``stopping`` is set; raises ``RunFailed`` with one sentence.
+
+    ``detailed``: keep what a report shows too, the plan and some rows, which takes small jobs more
+    on Spark.
+    """
+    made = Run(pipeline, listen, detailed=detailed)
+    made.tell(
+        {
+            "event": "started",
+            "pipeline": pipeline.name,
+            "mode": pipeline.mode,
+            "engine": pipeline.engine,
+            "source": pipeline.redacted(pipeline.source.shown),
+            "sink": pipeline.redacted(pipeline.sink.shown) if pipeline.sink else None,
+        }
+    )
+    if pipeline.engine == "columns":
+        _in_process(made)
+    else:
+        with on_spark(made, verbose) as session:
+            if pipeline.streaming:
+                _stream(made, session, stopping or threading.Event())
+            else:
+                _batch(made, session)
+    made.tell(
+        {
+            "event": "ended",
+            "rows": made.rows,
+            "alerts": made.alerts,
+            "seconds": made.seconds,
+            "interrupted": made.interrupted,
+        }
+    )
+    return made
+
+
+def explain(pipeline: Pipeline, verbose: bool = False) -> str:
+    """What would be done, and why."""
+    if pipeline.engine == "columns":
+        from windrow.pipeline.files import rows_of
+
+        text = pipeline.features.explain(
+            rows_of(pipeline.source, pipeline.columns, time=pipeline.features.time)
+        )
+    else:
+        made = Run(pipeline)
+        with on_spark(made, verbose) as session:
+            from windrow.spark import ends
+
+            df = ends.read(session, pipeline)
+            text = pipeline.features.explain(df, **pipeline.call)
+    return f"{text}\n{pipeline.watching().explain()}" if pipeline.rules else text
+
+
+def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
+    """The first rows with their answers, and what rules tell of them; always in this process."""
+    from windrow.pipeline.files import other_options, rows_of
+
+    if pipeline.source.format not in IN_PROCESS or any("://" in p for p in pipeline.source.paths):
+        raise RunFailed(
+            f"--sample reads {', '.join(IN_PROCESS)} from local files, and the source is "
+            f"{pipeline.redacted(pipeline.source.shown)}: name such a file in source.path for a try"
+        )
+    unknown = other_options(pipeline.source)
+    if unknown:
+        raise RunFailed(f"--sample reads without Spark, and only Spark knows {', '.join(unknown)}")
+    table = rows_of(pipeline.source, pipeline.columns, rows, pipeline.features.time)
+    told = None
+    if pipeline.rules:
+        from windrow.pipeline.watching import changes
+
+        told = changes(pipeline, table)
+    return pipeline.features(table), told
+
+
+# --- in this process -----------------------------------------------------------------------------
+
+
+def _in_process(made: Run) -> None:
+    from windrow.pipeline.files import rows_of
+    from windrow.pipeline.writing import write_table
+
+    pipeline = made.pipeline
+    with made.step("read"):
+        table = rows_of(pipeline.source, pipeline.columns, time=pipeline.features.time)
+    if made.detailed:
+        made.plan = pipeline.features.explain(table)
+    with made.step("compute"):
+        answers = pipeline.features(table)
+        if pipeline.rules:
+            from windrow.pipeline.watching import changes
+
+            made.told = changes(pipeline, table)
+    made.rows, made.sample = answers.num_rows, answers.slice(0, SAMPLE_ROWS)
+    with made.step("write"):
+        if pipeline.sink is not None:
+            write_table(answers, pipeline.sink)
+        if made.told is not None and pipeline.alerts is not None:
+            made.alerts = made.told.num_rows
+            write_table(made.told, pipeline.alerts)
+            made.told = made.told.slice(0, SAMPLE_ROWS)
+
+
+# --- on Spark ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def on_spark(made: Run, verbose: bool) -> Iterator[Any]:
+    """A session for the run; what goes wrong in Spark is said in a sentence."""
+    from windrow.spark import runs
+    from windrow.spark.said import said
+
+    if not verbose:
+        handle, made.log = tempfile.mkstemp(prefix="windrow-spark-", suffix=".log")
+        os.close(handle)
+    try:
+        with made.step("spark"), runs.told_elsewhere(made.log):
+            session, ours = runs.session_for(made.pipeline)
+    except Exception as error:
+        raise RunFailed(_with_log(f"Spark did not start: {said(error)}", made)) from error
+    try:
+        runs.by_value(made.pipeline.features.aggregates)
+        yield session
+    except WindrowError:
+        raise
+    except Exception as error:
+        text = made.pipeline.redacted(said(error))
+        _keep(made, error)
+        raise RunFailed(_with_log(text, made)) from error
+    finally:
+        if ours:
+            session.stop()
+    if made.log is not None:
+        os.unlink(made.log)
+        made.log = None
+
+
+def _keep(made: Run, error: BaseException) -> None:
+    if made.log is not None:
+        with open(made.log, "a", encoding="utf-8") as file:
+            file.write(made.pipeline.redacted(f"\n{type(error).__name__}: {error}\n"))
+
+
+def _with_log(text: str, made: Run) -> str:
+    return text if made.log is None else f"{text}\nSpark's own log: {made.log}"
+
+
+def _batch(made: Run, session: Any) -> None:
+    from windrow.spark import ends
+
+    pipeline = made.pipeline
+    with made.step("read"):
+        df = ends.read(session, pipeline)
+    with made.step("plan"):
+        if made.detailed:
+            made.plan = pipeline.features.explain(df, **pipeline.call)
+        answers = pipeline.features(df, **pipeline.call)
+    with made.step("run"):
+        if pipeline.sink is not None:
+            made.rows = _written(made, answers, pipeline.sink)
+            if made.detailed and made.sample is None:
+                made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
+        if pipeline.rules and pipeline.alerts is not None:
+            made.alerts = _written(made, _told(pipeline, df), pipeline.alerts, told=True)
+
+
+def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int | None:
+    from windrow.spark import ends
+
+    if sink.format == "console":
+        table = df.limit(SAMPLE_ROWS).toArrow()
+        if told:
+            made.told = table
+        else:
+            made.sample = table
+        return int(table.num_rows)
+    return ends.write(df, made.pipeline, sink, made.tell)
+
+
+def _told(pipeline: Pipeline, df: Any) -> Any:
+    """Rules on Spark: each key's rows are watched by themselves."""
+    import pyarrow as pa
+
+    from windrow.pipeline.watching import change_schema, changes
+    from windrow.spark import ends
+
+    time_column = pipeline.features.time
+    until = ends.last_time(df, time_column).as_py() if time_column is not None else None
+    schema = change_schema(pipeline, df.limit(0).toArrow().schema)
+    pipeline = Pipeline(**{**vars(pipeline), "redacted": str})
+
+    def watch(table: pa.Table) -> pa.Table:
+        return changes(pipeline, table, until)
+
+    return ends.per_key(df, pipeline.features.key[0], watch, schema)
+
+
+def _stream(made: Run, session: Any, stopping: threading.Event) -> None:
+    from windrow.spark import ends
+    from windrow.spark.follow import follow
+
+    pipeline = made.pipeline
+    with made.step("read"):
+        df = ends.read(session, pipeline)
+    with made.step("plan"):
+        if made.detailed:
+            made.plan = pipeline.features.explain(df, **pipeline.call)
+        answers = pipeline.features(df, **pipeline.call)
+    with made.step("run"):
+        query = ends.start(answers, pipeline)
+        made.tell({"event": "running", "mode": pipeline.mode})
+        follow(query, made.tell, stopping)
+    if made.detailed:
+        made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
+    made.interrupted = stopping.is_set()
+    made.rows = made.total("answered_rows")

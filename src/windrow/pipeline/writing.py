@@ -1,0 +1,92 @@
+"""Tables to files, in process: Parquet, CSV, JSON lines, one file at a time and whole or not."""
+
+import base64
+import json
+import os
+import shutil
+import uuid
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
+
+from windrow.errors import WindrowError
+from windrow.pipeline.building import Sink
+
+_ENDINGS = (".parquet", ".csv", ".json", ".jsonl")
+
+
+def write_table(table: pa.Table, sink: Sink) -> None:
+    """Write to the sink: a file if its path ends like one, else a folder with a file in it."""
+    if sink.format == "console":
+        return
+    assert sink.path is not None
+    target = Path(sink.path)
+    single = target.suffix.lower() in _ENDINGS
+    if target.exists():
+        if sink.mode == "ignore":
+            return
+        if sink.mode == "error":
+            raise WindrowError(
+                f'{target} is there already: mode = "overwrite" replaces it, "append" adds to it'
+            )
+        if sink.mode == "append" and single:
+            raise WindrowError(f"{target} is a file: to append, name a folder")
+    try:
+        _write(table, sink, target, single)
+    except OSError as error:
+        raise WindrowError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+def _write(table: pa.Table, sink: Sink, target: Path, single: bool) -> None:
+    """Beside the target first, then renamed: a reader never sees half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = f"part-{uuid.uuid4().hex[:12]}.{sink.format}"
+    if not single and sink.mode == "append":
+        target.mkdir(exist_ok=True)
+        _to_file(table, sink, target / f".{name}")
+        os.replace(target / f".{name}", target / name)
+        return
+    hidden = target.parent / f".{target.name}-{uuid.uuid4().hex[:12]}"
+    if single:
+        _to_file(table, sink, hidden)
+        os.replace(hidden, target)
+        return
+    hidden.mkdir()
+    _to_file(table, sink, hidden / name)
+    if target.is_dir():
+        shutil.rmtree(target)
+    elif target.exists():
+        target.unlink()
+    os.replace(hidden, target)
+
+
+def _to_file(table: pa.Table, sink: Sink, path: Path) -> None:
+    if sink.format == "parquet":
+        pq.write_table(table, path, **sink.options)
+    elif sink.format == "csv":
+        header = sink.options.get("header", True) in (True, "true")
+        delimiter = str(sink.options.get("sep", sink.options.get("delimiter", ",")))
+        options = arrow_csv.WriteOptions(include_header=header, delimiter=delimiter)
+        arrow_csv.write_csv(table, path, options)
+    else:
+        with path.open("w", encoding="utf-8") as file:
+            for batch in table.to_batches(max_chunksize=10_000):
+                for row in batch.to_pylist():
+                    held = {name: value for name, value in row.items() if value is not None}
+                    file.write(json.dumps(held, default=plain, ensure_ascii=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has no word for."""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
