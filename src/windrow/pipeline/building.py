@@ -269,6 +269,8 @@ def _aggregate(document: Document, given: dict[str, Any], path: Path) -> Aggrega
         aggregate = kind(*columns, **options)
     except TypeError as error:
         raise WindrowError(f"{name} does not take these options: {error}") from None
+    except ImportError as error:  # a package that it needs: the sentence says which extra
+        raise WindrowError(str(error)) from None
     if not aggregate.columns and aggregate.input_kinds:
         raise WindrowError(f'{name} needs a column: {{ aggregate = "{name}", column = "…" }}')
     return aggregate.alias(given["alias"]) if "alias" in given else aggregate
