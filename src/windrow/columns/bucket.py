@@ -24,15 +24,17 @@ import pyarrow as pa
 
 from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
+from windrow.columns.emission import EMISSIONS
 from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
-from windrow.columns.stream_plan import Head, StreamPlan, Turn, ticks
+from windrow.columns.stream_plan import LONG_AGO, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
 from windrow.stores.chunks import Space
 
 _MOST_SPLIT = 4
 _MOST_WAITING = 64
+_NO_TIMES = np.empty(0, np.int64)
 
 
 class Store(Protocol):
@@ -62,7 +64,9 @@ class Bucket:
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
         self.forms = {a: form_of(a, plan.schema) for a in self.spec.aggregates}
-        if self.head.contract != plan.contract():
+        self.adapted = self.head.contract != plan.contract()
+        """Whether windows or aggregates are others than those of the last turn."""
+        if self.adapted:
             adapt(self)
 
     def advance(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
@@ -70,12 +74,8 @@ class Bucket:
         head = self.head
         if frontier is None or (head.frontier is not None and frontier < head.frontier):
             frontier = head.frontier
-        ready = self._released(self._in_time(tables), frontier)
-        head.frontier = frontier
-        if ready is not None:
-            self.turn.answered = self._answered(ready)
-        elif head.latest is not None and frontier is not None:
-            self._forget_the_dead(frontier)
+        emit = EMISSIONS[self.plan.emission]
+        self.turn.answered = emit(self, self._in_time(tables), frontier)
         return self.turn
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Bucket:
             table = table.filter(array_of(good))
         return table if table.num_rows else None
 
-    def _released(self, came: pa.Table | None, frontier: int | None) -> pa.Table | None:
+    def released(self, came: pa.Table | None, frontier: int | None) -> pa.Table | None:
         """Rows before the frontier, of those that wait and those that came; the others wait on.
 
         A cell that is only partly released stays as it is while most of its rows wait, and while
@@ -133,6 +133,7 @@ class Bucket:
         ready: list[pa.Table] = []
         rest: list[pa.Table] = []
         if came is not None:
+            came = came.select(self.plan.held)
             now, later = self._split(came, None, frontier)
             ready.append(now)
             rest.append(later)
@@ -140,7 +141,7 @@ class Bucket:
         stay: list[list[int]] = []
         for entry in held:
             number, _, latest, _ = entry
-            table = self.plan.aligned(self.waiting[number].table)
+            table = self._held(number)
             now, later = self._split(table, head.frontier, frontier)
             ready.append(now)
             if 2 * later.num_rows > table.num_rows and len(stay) < _MOST_SPLIT:
@@ -154,7 +155,16 @@ class Bucket:
         if len(head.waiting) > _MOST_WAITING:
             self._join_two()
         found = [table for table in ready if table.num_rows]
+        head.frontier = frontier
         return pa.concat_tables(found) if found else None
+
+    def open_rows(self) -> list[pa.Table]:
+        """All rows that wait."""
+        tables = [self._held(number) for number, *_ in self.head.waiting]
+        return [self._split(table, None, self.head.frontier)[1] for table in tables]
+
+    def _held(self, number: int) -> pa.Table:
+        return self.plan.aligned(self.waiting[number].table, self.plan.held)
 
     def _split(
         self, table: pa.Table, after: int | None, frontier: int | None
@@ -195,31 +205,42 @@ class Bucket:
         del head.waiting[place : place + 2]
         rows = []
         for number, *_ in both:
-            table = self.plan.aligned(self.waiting[number].table)
-            rows.append(self._split(table, None, head.frontier)[1])
+            rows.append(self._split(self._held(number), None, head.frontier)[1])
             self.waiting.remove(number)
         self._wait(rows)
 
     # --- answers, and what is kept for later ones -----------------------------------------------
 
-    def _answered(self, table: pa.Table) -> pa.Table:
-        spec, head = self.spec, self.head
+    def views(self) -> list[Any]:
+        """One for every window."""
+        return [view_of(self, label) for label in self.spec.windows]
+
+    def in_order(self, table: pa.Table) -> New:
+        """Rows by key, time and tie."""
+        spec = self.spec
         table = table.combine_chunks()
         ready = Prepared(table, spec.key, spec.time, spec.tie, spec.unit, 1)
         if ready.order is not None:
             table = table.take(array_of(ready.order))
         assert ready.time is not None
-        new = New(table, ready.time, ready.offsets)
-        kept = table.select(self.plan.kept)
-        views: list[Any] = [view_of(self, label) for label in spec.windows]
+        return New(table, ready.time, ready.offsets)
+
+    def answers(self, new: New, views: list[Any]) -> dict[str, pa.Array]:
+        """The answers of what is asked for, by name."""
+        kept = new.table.select(self.plan.kept)
         answers: dict[str, pa.Array] = {}
         for view in views:
             view.answer(new, kept, answers)
-        head.latest = new.latest + 1
-        self._keep(kept, new.time, views)
-        for name, _, _ in spec.outputs:
-            table = table.append_column(name, answers[name])
-        return table
+        return {name: answers[name] for name, _, _ in self.spec.outputs}
+
+    def keep(self, new: New | None, views: list[Any]) -> None:
+        """Rows that were released go to where later windows find them."""
+        if new is None:
+            kept, times = self.plan.schema.empty_table().select(self.plan.kept), _NO_TIMES
+        else:
+            kept, times = new.table.select(self.plan.kept), new.time
+            self.head.latest = max(new.latest + 1, self.head.latest or LONG_AGO)
+        self._keep(kept, times, views)
 
     def _keep(self, kept: pa.Table, times: Array, views: list[Any]) -> None:
         """Rows that some window will still see go to the log, in segments of their own."""
@@ -232,13 +253,14 @@ class Bucket:
         if not timed:
             return
         start = min(view.reach.start for view in timed)
-        for low, high in self._cuts(times[times >= head.frontier + start]):
+        horizon = head.frontier - self.plan.overlap
+        for low, high in self._cuts(times[times >= horizon + start]):
             segment = _filtered(kept, (times >= low) & (times < high))
             self.log[head.next] = Cell(segment, {"low": low, "high": high})
             head.next += 1
             head.log_rows += segment.num_rows
         for view in timed:
-            view.take_in(head.frontier)
+            view.take_in(horizon)
         oldest = min(view.sight.tail for view in timed)
         for number in range(head.oldest, oldest):
             head.log_rows -= self.log[number].table.num_rows
@@ -258,12 +280,13 @@ class Bucket:
         borders.append(int(times.max()) + 1)
         return list(pairwise(borders))
 
-    def _forget_the_dead(self, frontier: int) -> None:
+    def forget_the_dead(self) -> None:
         """If no window can see any row of the log again, it is emptied at once."""
         head = self.head
+        if head.latest is None or head.frontier is None:
+            return
         start = min(reach.start for reach in self.plan.reaches.values())
-        assert head.latest is not None
-        if head.latest > frontier + start:
+        if head.latest > head.frontier - self.plan.overlap + start:
             return
         self.log.clear(head.log_bytes)
         head.sights, head.latest, head.log_rows = {}, None, 0

@@ -14,7 +14,7 @@ def adapt(state: State) -> None:
     Windows and aggregates may go, and come where everything they look at is still in the log. New
     ones are folded from it, once.
     """
-    before, now = state.head.contract, state.plan.contract()
+    before, now = {"emit": "rows"} | state.head.contract, state.plan.contract()
     _same(before, now)
     _kept(before, now)
     known = before["windows"]
@@ -43,6 +43,7 @@ def _empty_log(state: State) -> None:
 
 def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
     texts = {
+        "emit": "when answers come out (emit=, every=)",
         "buckets": "the number of buckets",
         "key": "the key",
         "time": "the time column",
@@ -104,4 +105,4 @@ def _fold_again(state: State, label: str) -> None:
     head = state.head
     view: TimeView = view_of(state, label, head.oldest)
     if head.frontier is not None:
-        view.take_in(head.frontier)
+        view.take_in(head.frontier - state.plan.overlap)

@@ -1,6 +1,7 @@
 """The stateful operator of a stream: one bucket of keys after the other, in Spark's workers."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ METRICS = (
     "late_rows",
     "rows_without_time",
     "answered_rows",
+    "emitted_rows",
     "overflows",
     "waiting_rows",
     "kept_rows",
@@ -77,11 +79,25 @@ class _Store:
         self.head.update((head,))
 
 
+@dataclass(frozen=True)
+class Extras:
+    """Columns that say more of a row, and when the clock takes over."""
+
+    late: str | None = None
+    """True in late rows, which come out without answers."""
+    gone: str | None = None
+    """True in keys whose windows have no more rows."""
+    idle: int | None = None
+    """After so many milliseconds without rows, time goes on by the clock."""
+
+
 class BucketProcessor(StatefulProcessor):
     """Takes envelopes, gives envelopes; ``plan`` is a ``StreamPlan``."""
 
-    def __init__(self, plan: Any, kinds: dict[str, pa.DataType], late: str | None) -> None:
-        self.plan, self.kinds, self.late = plan, kinds, late
+    def __init__(
+        self, plan: Any, kinds: dict[str, pa.DataType], extras: Extras | None = None
+    ) -> None:
+        self.plan, self.kinds, self.extras = plan, kinds, extras or Extras()
 
     def init(self, handle: Any) -> None:
         """Called once for every task."""
@@ -92,27 +108,27 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Rows came for a bucket."""
         tables = [opened(row[1]) for row in rows if row[1] is not None]
-        yield self._turn(key, tables, timerValues)
+        yield self._turn(key, tables, timerValues, True)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Any]:
-        """The watermark passed a row that waits."""
+        """The watermark passed a row that waits, or time goes on by the clock."""
         if key[0] not in self.called:
-            yield self._turn(key, [], timerValues)
+            yield self._turn(key, [], timerValues, False)
 
     def close(self) -> None:
         """Called once for every task; nothing is left open."""
         settled()
 
-    def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any) -> Any:
+    def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any, came: bool) -> Any:
         from windrow.columns.bucket import Bucket
 
-        watermark = timerValues.getCurrentWatermarkInMs()
         self.called.add(key[0])
         bucket = Bucket(self.plan, self.store)
-        turn = bucket.advance(tables, watermark * 1000 if watermark > 0 else None)
-        self._ask_to_be_called(bucket.head, watermark, turn.traffic)
+        frontier = self._frontier(bucket.head, came, timerValues)
+        turn = bucket.advance(tables, frontier)
+        self._ask_to_be_called(bucket.head, timerValues, turn.traffic)
         bucket.close()
         head, traffic = bucket.head, turn.traffic
         numbers = (
@@ -120,6 +136,7 @@ class BucketProcessor(StatefulProcessor):
             turn.late_rows,
             turn.without_time,
             turn.answered_rows,
+            turn.emitted_rows,
             turn.overflows,
             head.waiting_rows,
             head.log_rows,
@@ -132,25 +149,57 @@ class BucketProcessor(StatefulProcessor):
         )
         return Row(payload=self._sealed(turn), **dict(zip(METRICS, numbers, strict=True)))
 
-    def _ask_to_be_called(self, head: Any, watermark: int, traffic: Any) -> None:
-        """A timer for the first row that waits, unless an earlier one is set already."""
-        earliest = head.earliest_waiting
-        if head.timer is not None and head.timer <= watermark:
+    def _frontier(self, head: Any, came: bool, timerValues: Any) -> int | None:
+        """The watermark, in microseconds; without rows for long, as if it went on by the clock.
+
+        Every bucket is called in every batch that has rows, and from then on in every batch
+        without: so all of them have the same frontier.
+        """
+        watermark = timerValues.getCurrentWatermarkInMs()
+        idle = self.extras.idle
+        if idle is not None:
+            now = timerValues.getCurrentProcessingTimeInMs()
+            if came or head.active is None:
+                head.active = now
+            elif watermark > 0 and now - head.active >= idle:
+                watermark += now - head.active
+        return watermark * 1000 if watermark > 0 else None
+
+    def _ask_to_be_called(self, head: Any, timerValues: Any, traffic: Any) -> None:
+        """A timer for the next time that something is to be done, unless it is set already."""
+        if self.extras.idle is None:
+            now = timerValues.getCurrentWatermarkInMs()
+            wanted = self._next_watermark(head, now)
+        else:
+            now = timerValues.getCurrentProcessingTimeInMs()
+            wanted = now + 1
+        if head.timer is not None and head.timer <= now:
             head.timer = None
-        wanted = None if earliest is None else max(earliest // 1000 + 1, watermark + 1)
         if wanted is not None and (head.timer is None or wanted < head.timer):
             self.handle.registerTimer(wanted)
             traffic.calls += 1
             head.timer = wanted
 
+    def _next_watermark(self, head: Any, watermark: int) -> int | None:
+        """When the first row that waits is due; keys are looked at whenever the watermark moves."""
+        if self.plan.emission in ("ticks", "changes") and head.latest is not None:
+            return int(watermark + 1)
+        if head.earliest_waiting is None or self.plan.emission == "immediately":
+            return None
+        return max(int(head.earliest_waiting) // 1000 + 1, watermark + 1)
+
     def _sealed(self, turn: Any) -> bytes | None:
         from windrow.spark.worker import fitted
 
         tables = []
+        late, gone = self.extras.late, self.extras.gone
         if turn.answered is not None:
             table = fitted(turn.answered, self.kinds)
+            if gone is not None:
+                flags = pa.array([not live for live in turn.live.tolist()], pa.bool_())
+                table = table.append_column(gone, flags)
             tables.append(self._flagged(table, False))
-        if self.late is not None and turn.late is not None:
+        if late is not None and turn.late is not None:
             table = turn.late
             for name, kind in self.kinds.items():
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
@@ -158,7 +207,7 @@ class BucketProcessor(StatefulProcessor):
         return sealed(pa.concat_tables(tables)) if tables else None
 
     def _flagged(self, table: pa.Table, late: bool) -> pa.Table:
-        if self.late is None:
+        if self.extras.late is None:
             return table
         flags = pa.repeat(pa.scalar(late), table.num_rows)
-        return table.append_column(self.late, flags)
+        return table.append_column(self.extras.late, flags)

@@ -20,12 +20,12 @@ from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
-from windrow.spark.schema import RESERVED, output_schema
+from windrow.spark.schema import RESERVED, output_schema, used_columns
 from windrow.spark.stream_state import refuse_other_providers
-from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor
+from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
 from windrow.support import require
-from windrow.times import Duration
+from windrow.times import NANOSECONDS, Duration, clock_of, duration
 
 BUCKETS = 8
 OBSERVED = "windrow"
@@ -42,14 +42,29 @@ class StreamOptions:
     buckets: int = BUCKETS
     late: str | None = None
     flush: str | None = None
+    gone: str | None = None
+    idle_after: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.buckets, int) or not 1 <= self.buckets <= 1 << 15:
             raise BadSpecification(f"buckets= is a number from 1 to 32768, not {self.buckets!r}")
-        for name in ("late", "flush"):
+        for name in ("late", "flush", "gone"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise BadSpecification(f"{name}= is the name of a column, not {value!r}")
+        self.idle_milliseconds  # noqa: B018 - refuses what is no length of time
+
+    @property
+    def idle_milliseconds(self) -> int | None:
+        """After how long without rows the clock moves the frontier on."""
+        if self.idle_after is None:
+            return None
+        found = duration(self.idle_after, "idle_after=")
+        if not isinstance(found, Duration) or found.nanoseconds <= 0:
+            raise BadSpecification(
+                f'idle_after= is a length of time such as "1 minute", not {self.idle_after!r}'
+            )
+        return -(-found.nanoseconds // 1_000_000)
 
 
 def options_of(given: dict[str, Any]) -> StreamOptions:
@@ -62,21 +77,38 @@ def options_of(given: dict[str, Any]) -> StreamOptions:
 
 
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
-    """The stream with its answers, each row once, as the watermark passes it."""
+    """The stream with its answers, as its specification says when they come out."""
     options = options_of(given)
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     refuse_other_providers(df.sparkSession)
     rows = _watermarked(df, spec, schema, options)
+    if not spec.answers_rows:  # what does not come out need not travel
+        names = [*plan.schema.names, *([] if options.flush is None else [options.flush])]
+        rows, schema = rows.select(*map(quoted, names)), T.StructType([schema[n] for n in names])
+    envelopes = enveloped(rows, spec, schema, options)
+    processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options))
+    turns = taken_in_turns(envelopes, processor, options)
+    return turns.select("payload").mapInArrow(_unpacker(spec), out)
+
+
+def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """Rows packed by bucket."""
     packer = _packer(spec, schema, options)
     names = [*schema.names, BUCKET]
-    envelopes = crossed(
-        rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, _SENT
-    )
-    processor = BucketProcessor(plan, kinds_of(spec, out), options.late)
-    turns = envelopes.groupBy(BUCKET).transformWithState(processor, OUTPUT, "append", "eventTime")
-    observed = turns.observe(OBSERVED, *_metrics())
-    return observed.select("payload").mapInArrow(_unpacker(spec), out)
+    return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, _SENT)
+
+
+def taken_in_turns(envelopes: Any, processor: Any, options: StreamOptions) -> Any:
+    """Every bucket's turns, with their metrics."""
+    mode = "eventTime" if options.idle_after is None else "processingTime"
+    turns = envelopes.groupBy(BUCKET).transformWithState(processor, OUTPUT, "append", mode)
+    return turns.observe(OBSERVED, *_metrics())
+
+
+def extras_of(options: StreamOptions) -> Extras:
+    """What the stateful operator must know besides the plan."""
+    return Extras(options.late, options.gone, options.idle_milliseconds)
 
 
 _SENT = T.StructType(
@@ -92,15 +124,47 @@ def planned(
     if spec.overflow is None:
         _overflow_is_null(spec)
     plain = T.StructType([f for f in schema.fields if f.name != options.flush])
-    out = output_schema(spec, plain)
-    if options.late is not None:
-        if options.late.lower() in [name.lower() for name in out.names]:
-            raise BadSpecification(f"late={options.late!r}: there is such a column already")
-        out = T.StructType([*out.fields, T.StructField(options.late, T.BooleanType(), False)])
+    out = output_schema(_with_ticks(spec), plain)
+    for option in ("late", "gone"):
+        name = getattr(options, option)
+        if name is None:
+            continue
+        if name.lower() in [known.lower() for known in out.names]:
+            raise BadSpecification(f"{option}={name!r}: there is such a column already")
+        out = T.StructType([*out.fields, T.StructField(name, T.BooleanType(), False)])
     out = T.StructType([_nullable(f, spec, options) for f in out.fields])
+    if not spec.answers_rows:
+        plain = T.StructType([plain[name] for name in used_columns(spec)])
     arrow = to_arrow_schema(plain, timezone="UTC")
     buckets = options.buckets if spec.key else 1
-    return StreamPlan(spec, arrow, _reaches(spec, schema), buckets), out
+    step, origin = _ticks(spec, schema)
+    reaches = _reaches(spec, schema)
+    return StreamPlan(spec, arrow, reaches, buckets, step=step, origin=origin), out
+
+
+def _with_ticks(spec: Rolling) -> Rolling:
+    """Changes have the columns that ticks have: key, time and answers."""
+    if spec.emit == "changes":
+        spec = copy.copy(spec)
+        spec.every = duration("1s", "every=")
+    return spec
+
+
+def _ticks(spec: Rolling, schema: T.StructType) -> tuple[int, int]:
+    """How far ticks are apart and where one of them is, in microseconds."""
+    if spec.every is None:
+        return 0, 0
+    step = clock(schema, str(spec.time)).length(spec.every, "every=")
+    if spec.origin is None:
+        return step, 0
+    own = clock_of(spec.origin, spec.unit)
+    if own.unit is None:
+        raise BadSpecification(f"origin={spec.origin!r} is not a time like those of the stream")
+    ticks = own.to_ticks(spec.origin) * NANOSECONDS[own.unit]
+    whole, rest = divmod(ticks, NANOSECONDS["us"])
+    if rest:
+        raise BadSpecification(f"origin={spec.origin!r} is finer than the stream's times")
+    return step, whole
 
 
 def _overflow_is_null(spec: Rolling) -> None:
@@ -133,8 +197,10 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
                 f"window {label!r} could reach back for ever: say how far on a stream, "
                 f'rows({window.n}, within="30d")'
             )
-    if spec.every is not None:
-        raise Refused("every= (ticks) is not part of streams in this version")
+    if options.late is not None and not spec.answers_rows:
+        raise Refused("late= passes late rows on, and here no rows come out, but keys")
+    if options.gone is not None and spec.emit != "changes":
+        raise Refused('gone= is for emit="changes", where keys without rows come out once more')
     if spec.engine == "native":
         raise Refused('engine="native": Spark has no such operator for streams')
     if spec.time is None:
@@ -238,6 +304,14 @@ def _metrics() -> list[Any]:
     ]
 
 
+_WHEN = {
+    "rows": "for every row, when the watermark has passed it",
+    "immediately": "for every row, in the batch in which it comes, over the rows that have come",
+    "ticks": "for every key at every tick, when the watermark has passed it",
+    "changes": "for every key whose answers changed, with each batch that moves the watermark",
+}
+
+
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """How the stream runs: its operator, its state, and what each answer costs."""
     options = options_of(given)
@@ -247,6 +321,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     lateness = spec.lateness.label if spec.lateness is not None else "as its watermark says"
     lines = [
         f"Spark stream {by}, in {plan.buckets} buckets; rows may be late by {lateness}",
+        f"answers come out {_WHEN[plan.emission]}",
         f"kept of each row: {', '.join(plan.kept)}",
     ]
     forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in spec.aggregates}
