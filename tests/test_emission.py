@@ -1,5 +1,6 @@
 """When answers of a stream come out: each way against an oracle of its own, a bucket at a time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa

@@ -12,10 +12,12 @@ import pytest
 
 import windrow as wr
 from tests.emission_oracle import Changes, Immediately
-from tests.spark_session import spark  # noqa: F401
+from tests.spark_session import assert_same, spark  # noqa: F401
 from tests.stream_session import Pipe, counts, random_stream, split, stamped
+from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import Reach
 from windrow.errors import Refused
+from windrow.spark.envelopes import opened, sealed
 
 pytestmark = pytest.mark.xdist_group("streams")
 COMMON: dict[str, Any] = {
@@ -44,7 +46,8 @@ def _two_partitions(spark: Any) -> Any:  # noqa: F811
 def plain(table: pa.Table) -> list[dict[str, Any]]:
     """Rows, with times in microseconds."""
     times = table["t"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    return table.set_column(table.column_names.index("t"), "t", times).to_pylist()
+    whole = table.set_column(table.column_names.index("t"), "t", times)
+    return [dict(row) for row in whole.to_pylist()]
 
 
 def ordered(rows: list[list[Any]]) -> list[str]:
@@ -114,15 +117,13 @@ def test_time_goes_on_by_the_clock_when_nothing_comes(
     spark: Any,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """A row within the lateness of the last, and all keys, come out without anything more."""
-    spec = wr.Rolling(
-        **(COMMON | {"windows": {"w": wr.time("2s")}, "lateness": "1s"}), emit="changes"
-    )
-    rows = {"k": [1, 2, 1], "t": stamped([0, 5, 10]), "id": [1, 2, 3], "x": [1.0, 2.0, 3.0]}
-    table = pa.table(rows | {"s": ["a", "b", "c"]})
+    """The last row, within the lateness, comes out without anything more."""
+    spec = wr.Rolling(**(COMMON | {"lateness": "1s"}))
+    columns = {"k": [1, 2, 1], "t": stamped([0, 5, 10]), "id": [1, 2, 3], "x": [1.0, 2.0, 3.0]}
+    table = pa.table(columns | {"s": ["a", "b", "c"]})
     pipe = Pipe(spark, tmp_path).feed(table)
     query = (
-        spec(pipe.stream(), buckets=2, gone="is_gone", idle_after="1 second")
+        spec(pipe.stream(), buckets=2, idle_after="1 second")
         .writeStream.format("parquet")
         .option("path", str(pipe.sink))
         .option("checkpointLocation", str(pipe.checkpoint))
@@ -130,21 +131,65 @@ def test_time_goes_on_by_the_clock_when_nothing_comes(
         .start()
     )
     try:
-        until = time.monotonic() + 90
-        found: list[Any] = []
-        while len(found) < 3 and time.monotonic() < until:
-            time.sleep(0.5)
+        until = time.monotonic() + 120
+        found = 0
+        while found < 3 and time.monotonic() < until:
+            time.sleep(0.2)
             assert query.isActive, query.exception()
-            if pipe.sink.exists() and list(pipe.sink.glob("_spark_metadata/*")):
-                found = sorted(plain(pipe.found()), key=lambda row: row["t"])
+            found = counts([s for s in query.recentProgress if s["observedMetrics"]])[
+                "answered_rows"
+            ]
     finally:
         query.stop()
-    assert [(row["k"], row["x_sum_w"], row["is_gone"]) for row in found] == [
-        (1, 3.0, False),
-        (1, None, True),
-    ] or [(row["k"], row["x_sum_w"], row["is_gone"]) for row in found][-1] == (1, None, True)
-    with pytest.raises(Exception, match="(?i)time ?mode"):  # Spark's own refusal
+    assert_same(pipe.found(), spec(table), spec)
+    with pytest.raises(Exception, match=r"(?i)time ?mode"):  # Spark's own refusal
         pipe.feed(table).run(spec, buckets=2)
+
+
+def test_keys_expire_by_the_clock() -> None:
+    """Every bucket is called in every batch, and all have the same frontier."""
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import TimerValues
+    from pyspark.sql.streaming.tws_tester import TwsTester
+
+    from windrow.spark.stream_worker import BucketProcessor, Extras
+
+    spec = wr.Rolling(**(COMMON | {"windows": {"w": wr.time("40s")}}), emit="changes")
+    table = pa.table(
+        {
+            "k": [1],
+            "t": pa.array([100_000_000], pa.timestamp("us", "UTC")),
+            "id": [1],
+            "x": [1.5],
+            "s": ["a"],
+        }
+    )
+    plan = StreamPlan(spec, table.schema, {"w": REACHES["w"]})
+    kinds = {"x_sum_w": pa.float64(), "count_w": pa.int64(), "s_max_w": pa.string()}
+    processor = BucketProcessor(plan, kinds, Extras(None, "gone", 30_000))
+    tester = TwsTester(processor, timeMode="ProcessingTime")
+    clock = 10_000_000
+
+    def batch(at: int, watermark: int, rows: pa.Table | None = None) -> list[Any]:
+        processor.init(tester.handle)
+        setattr(tester, "_getTimerValues", lambda: TimerValues(clock + at, watermark))  # noqa: B010
+        if rows is None:
+            turns = list(tester.setProcessingTime(clock + at))
+        else:
+            list(tester.setProcessingTime(clock + at))
+            turns = list(tester.test(0, [Row(bucket=0, payload=sealed(rows))]))
+        assert len(turns) == 1
+        payloads = [turn.payload for turn in turns if turn.payload is not None]
+        assert turns[0].frontier == (None if not watermark else turns[0].frontier)
+        return [list(row.values()) for payload in payloads for row in plain(opened(payload))]
+
+    assert batch(0, 0, table) == []
+    assert batch(1_000, 80_000) == []  # 20 seconds of lateness before the row
+    assert batch(29_000, 80_000) == []  # not idle for long enough
+    assert batch(30_000, 80_000) == [[1, 109_999_999, 1.5, 1, "a", False]]
+    assert batch(59_000, 80_000) == []  # at 139 seconds
+    assert batch(60_001, 80_000) == [[1, 140_000_999, None, 0, None, True]]
+    assert batch(90_000, 80_000) == []
 
 
 def test_what_a_table_has_is_refused(spark: Any) -> None:  # noqa: F811
