@@ -54,13 +54,15 @@ class Bucket:
     """The state of some keys, for one turn."""
 
     def __init__(self, plan: StreamPlan, store: Store) -> None:
-        self.plan, self.spec, self.store = plan, plan.spec, store
+        self.store = store
         self.turn = Turn()
         traffic = self.turn.traffic
         data = store.load()
         traffic.calls += 1
         traffic.bytes_read += len(data or b"")
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
+        self.plan = plan = self.planned(plan)
+        self.spec = plan.spec
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
         self.forms = {a: form_of(a, plan.schema) for a in self.spec.aggregates}
@@ -68,6 +70,10 @@ class Bucket:
         """Whether windows or aggregates are others than those of the last turn."""
         if self.adapted:
             adapt(self)
+
+    def planned(self, plan: StreamPlan) -> StreamPlan:
+        """What is to be computed, where the state has a say in it."""
+        return plan
 
     def advance(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
         """Take rows, answer those before the frontier, keep the others."""

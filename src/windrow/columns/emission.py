@@ -266,14 +266,25 @@ def _tick_moments(
         return None
     runs, numbers = np.empty(total, np.int64), np.empty(total, np.int64)
     _covered(offsets, *bounds, runs, numbers)
-    chosen = _first_of_each(keys, order, offsets)
+    chosen = first_of_each(keys, order, offsets)
     return moments(bucket, chosen, runs, numbers * step + origin, new)
 
 
-def _first_of_each(keys: Sequence[Keys], order: Array, offsets: Array) -> Keys:
+def first_of_each(keys: Sequence[Keys], order: Array, offsets: Array) -> Keys:
     """Every key once, in order of codes."""
     columns = [pa.concat_arrays(parts) for parts in zip(*keys, strict=True)]
     return [column.take(array_of(order[offsets[:-1]])) for column in columns]
+
+
+def every_key(bucket: Rows, views: list[Any], new: New | None) -> Keys:
+    """Every key that a window may see rows of; nothing where there are none."""
+    tables, folded = _pieces(bucket, views, new)
+    keys = folded + _keys(bucket, tables)
+    sizes = [len(k[0]) if k else 1 for k in folded] + [table.num_rows for table in tables]
+    if not sum(sizes):
+        return [pa.nulls(0, bucket.plan.schema.field(n).type) for n in bucket.plan.spec.key]
+    codes, count = codes_of(keys, sizes)
+    return first_of_each(keys, *by_code(codes, count, np.arange(len(codes))))
 
 
 def stirred(bucket: Rows, views: list[Any], new: New | None, first: int, last: int) -> list[Any]:
@@ -306,7 +317,7 @@ def _changed(
         return None
     codes, count = codes_of(keys, sizes)
     order, offsets = by_code(codes, count, np.arange(len(codes)))
-    chosen = _first_of_each(keys, order, offsets)
+    chosen = first_of_each(keys, order, offsets)
     each = [first, last] if told else [last]
     runs = np.repeat(np.arange(count), len(each))
     times = np.tile(np.array(each, np.int64), count)

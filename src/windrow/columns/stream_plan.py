@@ -149,8 +149,17 @@ class Head:
     """When the bucket asked to be called, in the store's own unit of time."""
     active: int | None = None
     """When rows last came, by the clock; kept where the clock matters."""
+    rules: dict[str, str] = field(default_factory=dict)
+    """Which rules are in force: their version, and the digest of their text."""
+    rules_sizes: dict[str, int] = field(default_factory=dict)
+    """How many bytes the cells of rules take."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of a few cells: how many bytes they take."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes all cells take."""
+        return self.log_bytes + self.waiting_bytes + sum(self.rules_sizes.values())
 
     @property
     def earliest_waiting(self) -> int | None:
@@ -193,6 +202,8 @@ class Turn:
     """How many rows were answered, or are in the windows of those that are."""
     without_time: int = 0
     overflows: int = 0
+    rules: int = 0
+    rejected_rules: int = 0
     latest: int | None = None
     """The latest time that came."""
     traffic: Traffic = field(default_factory=Traffic)

@@ -43,6 +43,20 @@ def stream_settings(buckets: int = 8) -> dict[str, str]:
     return stream_state.stream_settings(buckets)
 
 
+def rules(stream: Any, source: Any, **options: Any) -> Any:
+    """Events of rules that start and stop for the keys of a stream; see ``docs/stream_rules.md``.
+
+    ``source``: a list of (name, when) and (name, when, until) as ``wr.Rules`` has them; a folder of
+    files, TOML or JSON lines, of which the newest is in force; or a streaming DataFrame with
+    columns ``version`` and ``text``. ``key``, ``time``, ``tie``, ``lateness``: as for ``wr.Rolling``.
+    ``longest``: how far back rules may look, now and later. ``buckets``, ``flush``, ``idle_after``:
+    as for streams of features. ``version``: of a list.
+    """
+    from windrow.spark import stream_rules
+
+    return stream_rules.apply(stream, source, **options)
+
+
 def state(checkpoint: str, session: Any = None) -> Any:
     """What the state of a stream holds, read from outside: a ``stream_state.StreamState``."""
     from windrow.spark import stream_state

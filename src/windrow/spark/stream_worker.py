@@ -21,6 +21,8 @@ METRICS = (
     "answered_rows",
     "emitted_rows",
     "overflows",
+    "rules",
+    "rejected_rules",
     "waiting_rows",
     "kept_rows",
     "state_bytes",
@@ -36,31 +38,35 @@ OUTPUT = T.StructType(
     [T.StructField("payload", T.BinaryType()), *(T.StructField(n, T.LongType()) for n in METRICS)]
 )
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
-_NUMBER = T.StructType([T.StructField("number", T.LongType())])
-_CELL = T.StructType([T.StructField("cell", T.BinaryType())])
+NUMBER = T.StructType([T.StructField("number", T.LongType())])
+CELL = T.StructType([T.StructField("cell", T.BinaryType())])
 
 
-class _Space:
+class StateSpace:
     """Cells as a map of Spark's state."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
 
     def get(self, number: int) -> bytes | None:
+        """A cell, where there is one."""
         found = self.state.getValue((number,))
         return None if found is None else found[0]
 
     def put(self, number: int, data: bytes) -> None:
+        """Write a cell."""
         self.state.updateValue((number,), (data,))
 
     def remove(self, number: int) -> None:
+        """Forget a cell."""
         self.state.removeKey((number,))
 
     def clear(self) -> None:
+        """Forget them all."""
         self.state.clear()
 
 
-class _Store:
+class StateStore:
     """A bucket's state in Spark."""
 
     log: "Space"
@@ -68,14 +74,16 @@ class _Store:
 
     def __init__(self, handle: Any) -> None:
         self.head = handle.getValueState("head", _HEAD)
-        self.log = _Space(handle.getMapState("log", _NUMBER, _CELL))
-        self.waiting = _Space(handle.getMapState("waiting", _NUMBER, _CELL))
+        self.log = StateSpace(handle.getMapState("log", NUMBER, CELL))
+        self.waiting = StateSpace(handle.getMapState("waiting", NUMBER, CELL))
 
     def load(self) -> bytes | None:
+        """The head, where there is one."""
         found = self.head.get()
         return None if found is None else bytes(found[0])
 
     def save(self, head: bytes) -> None:
+        """Write the head."""
         self.head.update((head,))
 
 
@@ -102,8 +110,18 @@ class BucketProcessor(StatefulProcessor):
     def init(self, handle: Any) -> None:
         """Called once for every task."""
         self.handle = handle
-        self.store = _Store(handle)
+        self.store = self.opened(handle)
         self.called: set[int] = set()
+
+    def opened(self, handle: Any) -> StateStore:
+        """Where the state lies."""
+        return StateStore(handle)
+
+    def bucket(self, key: Any, tables: list[pa.Table]) -> tuple[Any, list[pa.Table]]:
+        """A bucket for one turn, and the rows that came for it."""
+        from windrow.columns.bucket import Bucket
+
+        return Bucket(self.plan, self.store), tables
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Rows came for a bucket."""
@@ -122,10 +140,8 @@ class BucketProcessor(StatefulProcessor):
         settled()
 
     def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any, came: bool) -> Any:
-        from windrow.columns.bucket import Bucket
-
         self.called.add(key[0])
-        bucket = Bucket(self.plan, self.store)
+        bucket, tables = self.bucket(key, tables)
         frontier = self._frontier(bucket.head, came, timerValues)
         turn = bucket.advance(tables, frontier)
         self._ask_to_be_called(bucket.head, timerValues, turn.traffic)
@@ -138,16 +154,18 @@ class BucketProcessor(StatefulProcessor):
             turn.answered_rows,
             turn.emitted_rows,
             turn.overflows,
+            turn.rules,
+            turn.rejected_rules,
             head.waiting_rows,
             head.log_rows,
-            head.log_bytes + head.waiting_bytes,
+            head.size,
             traffic.calls,
             traffic.bytes_read,
             traffic.bytes_written,
             turn.latest,
             head.frontier,
         )
-        return Row(payload=self._sealed(turn), **dict(zip(METRICS, numbers, strict=True)))
+        return Row(payload=self.sealed(turn), **dict(zip(METRICS, numbers, strict=True)))
 
     def _frontier(self, head: Any, came: bool, timerValues: Any) -> int | None:
         """The watermark, in microseconds; without rows for long, as if it went on by the clock.
@@ -182,13 +200,14 @@ class BucketProcessor(StatefulProcessor):
 
     def _next_watermark(self, head: Any, watermark: int) -> int | None:
         """When the first row that waits is due; keys are looked at whenever the watermark moves."""
-        if self.plan.emission in ("ticks", "changes") and head.latest is not None:
+        if self.plan.emission in ("ticks", "changes", "rules") and head.latest is not None:
             return int(watermark + 1)
         if head.earliest_waiting is None or self.plan.emission == "immediately":
             return None
         return max(int(head.earliest_waiting) // 1000 + 1, watermark + 1)
 
-    def _sealed(self, turn: Any) -> bytes | None:
+    def sealed(self, turn: Any) -> bytes | None:
+        """What comes out, as one value."""
         from windrow.spark.worker import fitted
 
         tables = []

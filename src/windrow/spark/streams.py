@@ -82,21 +82,21 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     refuse_other_providers(df.sparkSession)
-    rows = _watermarked(df, spec, schema, options)
+    rows = watermarked(df, spec, schema, options)
     if not spec.answers_rows:  # what does not come out need not travel
         names = [*plan.schema.names, *([] if options.flush is None else [options.flush])]
         rows, schema = rows.select(*map(quoted, names)), T.StructType([schema[n] for n in names])
     envelopes = enveloped(rows, spec, schema, options)
     processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options))
     turns = taken_in_turns(envelopes, processor, options)
-    return turns.select("payload").mapInArrow(_unpacker(spec), out)
+    return turns.select("payload").mapInArrow(unpacker(spec), out)
 
 
 def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
     """Rows packed by bucket."""
     packer = _packer(spec, schema, options)
     names = [*schema.names, BUCKET]
-    return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, _SENT)
+    return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, SENT)
 
 
 def taken_in_turns(envelopes: Any, processor: Any, options: StreamOptions) -> Any:
@@ -111,7 +111,7 @@ def extras_of(options: StreamOptions) -> Extras:
     return Extras(options.late, options.gone, options.idle_milliseconds)
 
 
-_SENT = T.StructType(
+SENT = T.StructType(
     [T.StructField(BUCKET, T.IntegerType()), T.StructField(PAYLOAD, T.BinaryType())]
 )
 
@@ -203,6 +203,13 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
         raise Refused('gone= is for emit="changes", where keys without rows come out once more')
     if spec.engine == "native":
         raise Refused('engine="native": Spark has no such operator for streams')
+    refuse_other_times(spec, schema)
+    refuse_without_tie(spec)
+    refuse_without_watermark(spec, schema, options)
+
+
+def refuse_other_times(spec: Rolling, schema: T.StructType) -> None:
+    """Time must be a timestamp."""
     if spec.time is None:
         raise Refused("a stream needs time=, the column that its watermark is about")
     kind = schema[spec.time].dataType
@@ -212,11 +219,10 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
             "about timestamps. Make one of it with to_timestamp(), or timestamp_micros() of an "
             "integer"
         )
-    refuse_without_tie(spec)
-    _refuse_without_watermark(spec, schema, options)
 
 
-def _refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+    """A watermark must come from somewhere, and be about a timestamp."""
     assert spec.time is not None
     if spec.lateness is None:
         if _DELAY not in schema[spec.time].metadata:
@@ -249,7 +255,8 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
     return out
 
 
-def _watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+def watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """The stream with a watermark on its rows' times."""
     if spec.lateness is None:
         return df
     assert isinstance(spec.lateness, Duration)
@@ -282,7 +289,9 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
     return named(windrow_pack, spec)
 
 
-def _unpacker(spec: Rolling) -> Any:
+def unpacker(spec: Rolling) -> Any:
+    """What takes answers out of their envelopes."""
+
     def windrow_unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from unpacked(batches)
         settled()
@@ -293,8 +302,13 @@ def _unpacker(spec: Rolling) -> Any:
 def _metrics() -> list[Any]:
     """What ``StreamingQueryProgress.observedMetrics`` shows under ``windrow``."""
     times = ("latest", "frontier")
+    shared = ("rules", "rejected_rules")
     nothing = F.lit(0).cast("long")
-    sums = [F.coalesce(F.sum(n), nothing).alias(n) for n in METRICS if n not in times]
+    sums = [
+        F.coalesce((F.max if n in shared else F.sum)(n), nothing).alias(n)
+        for n in METRICS
+        if n not in times
+    ]
     frontier = F.min("frontier")
     lag = (F.max("latest") - frontier) / F.lit(1e6)
     return [
