@@ -30,6 +30,7 @@ from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
 from windrow.columns.stream_plan import LONG_AGO, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
+from windrow.errors import Refused
 from windrow.stores.chunks import Space
 
 _MOST_SPLIT = 4
@@ -83,6 +84,20 @@ class Bucket:
         emit = EMISSIONS[self.plan.emission]
         self.turn.answered = emit(self, self._in_time(tables), frontier)
         return self.turn
+
+    def seed(self, tables: Sequence[pa.Table], until: int) -> None:
+        """Begin with rows from elsewhere: those before a time were answered there."""
+        if self.head.frontier is not None:
+            raise Refused("there is a state already: history= is for a new checkpoint")
+        rows = [self.plan.aligned(table) for table in tables if table.num_rows]
+        if rows:
+            table = pa.concat_tables(rows)
+            valid = valid_of(plain_column(table[str(self.spec.time)]))
+            rows = [table if valid is None else table.filter(array_of(valid))]
+        ready = self.released(rows[0] if rows else None, until)
+        if ready is not None:
+            self.keep(self.in_order(ready), self.views())
+        self.adapted = True  # nothing has come out yet
 
     def close(self) -> None:
         """Write everything that has changed."""

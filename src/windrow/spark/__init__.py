@@ -57,6 +57,20 @@ def rules(stream: Any, source: Any, **options: Any) -> Any:
     return stream_rules.apply(stream, source, **options)
 
 
+def History(rows: Any, until: Any) -> Any:
+    """Rows from before a stream, ``features(stream, history=...)``; see ``docs/streaming.md``."""
+    from windrow.spark import stream_history
+
+    return stream_history.History(rows, until)
+
+
+def history(checkpoint: str, schema: Any, session: Any = None) -> Any:
+    """What a stopped stream's state keeps, as the start of another; see ``docs/streaming.md``."""
+    from windrow.spark.stream_history import from_checkpoint
+
+    return from_checkpoint(checkpoint, schema, session)
+
+
 def state(checkpoint: str, session: Any = None) -> Any:
     """What the state of a stream holds, read from outside: a ``stream_state.StreamState``."""
     from windrow.spark import stream_state

@@ -97,6 +97,8 @@ class Extras:
     """True in keys whose windows have no more rows."""
     idle: int | None = None
     """After so many milliseconds without rows, time goes on by the clock."""
+    until: int | None = None
+    """Rows of a history before this time, in microseconds, were answered already."""
 
 
 class BucketProcessor(StatefulProcessor):
@@ -112,6 +114,7 @@ class BucketProcessor(StatefulProcessor):
         self.handle = handle
         self.store = self.opened(handle)
         self.called: set[int] = set()
+        self.history: list[pa.Table] | None = None
 
     def opened(self, handle: Any) -> StateStore:
         """Where the state lies."""
@@ -128,6 +131,12 @@ class BucketProcessor(StatefulProcessor):
         tables = [opened(row[1]) for row in rows if row[1] is not None]
         yield self._turn(key, tables, timerValues, True)
 
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+        """Rows of a bucket from before the stream, envelope by envelope; its own rows follow."""
+        self.history = self.history or []
+        if initialState[1] is not None:
+            self.history.append(opened(initialState[1]))
+
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Any]:
@@ -142,6 +151,9 @@ class BucketProcessor(StatefulProcessor):
     def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any, came: bool) -> Any:
         self.called.add(key[0])
         bucket, tables = self.bucket(key, tables)
+        if self.history is not None:
+            bucket.seed(self.history, self.extras.until)
+            self.history = None
         frontier = self._frontier(bucket.head, came, timerValues)
         turn = bucket.advance(tables, frontier)
         self._ask_to_be_called(bucket.head, timerValues, turn.traffic)

@@ -21,6 +21,7 @@ from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
 from windrow.spark.schema import RESERVED, output_schema, used_columns
+from windrow.spark.stream_history import History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
@@ -44,6 +45,7 @@ class StreamOptions:
     flush: str | None = None
     gone: str | None = None
     idle_after: Any = None
+    history: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.buckets, int) or not 1 <= self.buckets <= 1 << 15:
@@ -52,6 +54,10 @@ class StreamOptions:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise BadSpecification(f"{name}= is the name of a column, not {value!r}")
+        if self.history is not None and not isinstance(self.history, History):
+            raise BadSpecification(
+                f"history= is wr.spark.History(table, until=...), not {self.history!r}"
+            )
         self.idle_milliseconds  # noqa: B018 - refuses what is no length of time
 
     @property
@@ -88,7 +94,8 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
         rows, schema = rows.select(*map(quoted, names)), T.StructType([schema[n] for n in names])
     envelopes = enveloped(rows, spec, schema, options)
     processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options))
-    turns = taken_in_turns(envelopes, processor, options)
+    before = _before(spec, T.StructType([schema[n] for n in plan.schema.names]), options)
+    turns = taken_in_turns(envelopes, processor, options, before)
     return turns.select("payload").mapInArrow(unpacker(spec), out)
 
 
@@ -99,16 +106,38 @@ def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOpt
     return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, SENT)
 
 
-def taken_in_turns(envelopes: Any, processor: Any, options: StreamOptions) -> Any:
+def _before(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """A history packed as the stream is; columns that it lacks are null."""
+    if options.history is None:
+        return None
+    table = options.history.rows
+    for name in used_columns(spec):
+        if name not in table.columns:
+            raise BadSpecification(f"history= has no column {name!r}")
+    columns = [
+        (F.col(quoted(f.name)) if f.name in table.columns else F.lit(None))
+        .cast(f.dataType)
+        .alias(f.name)
+        for f in schema.fields
+    ]
+    plain = StreamOptions(buckets=options.buckets)
+    return enveloped(table.select(*columns), spec, schema, plain).groupBy(BUCKET)
+
+
+def taken_in_turns(
+    envelopes: Any, processor: Any, options: StreamOptions, before: Any = None
+) -> Any:
     """Every bucket's turns, with their metrics."""
     mode = "eventTime" if options.idle_after is None else "processingTime"
-    turns = envelopes.groupBy(BUCKET).transformWithState(processor, OUTPUT, "append", mode)
+    groups = envelopes.groupBy(BUCKET)
+    turns = groups.transformWithState(processor, OUTPUT, "append", mode, before)
     return turns.observe(OBSERVED, *_metrics())
 
 
 def extras_of(options: StreamOptions) -> Extras:
     """What the stateful operator must know besides the plan."""
-    return Extras(options.late, options.gone, options.idle_milliseconds)
+    until = None if options.history is None else options.history.until
+    return Extras(options.late, options.gone, options.idle_milliseconds, until)
 
 
 SENT = T.StructType(
