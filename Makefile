@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stores lint docs clean
+.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-stores lint docs clean
 
 setup: $(STAMP)
 
@@ -49,6 +49,9 @@ bench-spark: setup java
 
 bench-stream: setup java
 	$(BIN)/python -m benchmarks.streams
+
+bench-stream-rules: setup java
+	$(BIN)/python -m benchmarks.stream_rules
 
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores
