@@ -2,9 +2,9 @@
 
 python -m benchmarks.stream_rules [--rules N] [--batches N]
 
-Files of 20,000 rows, one a batch, of 10 seconds each, into Spark's ``noop`` sink, on two local cores
-with two partitions. Both sides run the same operator over the same files; the first half of the
-batches warms up. Rules look at six features: counts, sums and maxima of one and five minutes.
+Files of 20,000 rows, one a batch, of 10 seconds each, into Spark's ``noop`` sink, on two local
+cores with two partitions. Both sides run the same operator over the same files; the first half of
+the batches warms up. Rules look at six features: counts, sums and maxima of one and five minutes.
 """
 
 import argparse

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,9 +184,14 @@ TURNS = st.lists(
 )
 
 
-@given(TURNS, st.sampled_from(["k", None]), st.lists(st.sampled_from(TEXTS), unique=True))
+@given(
+    TURNS,
+    st.sampled_from(["k", None]),
+    st.lists(st.sampled_from(TEXTS), unique=True),
+    st.integers(0, 2),
+)
 @settings(max_examples=60)
-def test_events_are_those_of_plain_python(turns: Any, key: Any, start: Any) -> None:
+def test_events_are_those_of_plain_python(turns: Any, key: Any, start: Any, quiet: int) -> None:
     """``reload`` at any turn; rules that stay, go, come, and change."""
     watch = watch_of(key)
     stream, oracle = Bucket(watch), Oracle(watch)
@@ -197,10 +204,129 @@ def test_events_are_those_of_plain_python(turns: Any, key: Any, start: Any) -> N
             number += 1
         frontier += step
         text = None if given is None else (str(version), written(given))
-        found = stream.turn(came, frontier, text)
-        wanted = oracle.turn(came, frontier, text)
+        known = None if version < quiet else frontier  # at first nobody knows
+        found = stream.turn(came, known, text)
+        wanted = oracle.turn(came, known, text)
         assert sorted(events(found), key=repr) == sorted(wanted, key=repr)
         assert all(event["version"] == oracle.version for event in found)
         given = following
     assert stream.store.log.held == {}
     assert oracle.firing == set()
+
+
+def trades(size: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of which no two of a key have the same time."""
+    generator = np.random.default_rng(seed)
+    times = np.cumsum(generator.integers(1, 4, size))
+    return [
+        {
+            "k": "abc"[int(generator.integers(3))],
+            "t": int(t),
+            "id": n,
+            "x": float(generator.integers(-6, 8)),
+            "s": "ab"[n % 2],
+        }
+        for n, t in enumerate(times.tolist())
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_events_are_those_of_rules_in_process(seed: int) -> None:
+    """Where keys are watched for as long as anything happens; see ``longest``."""
+    rows = trades(150, seed)
+    asked = [rule for rule in TEXTS if rule[0] != "odd"]
+    rules = wr.Rules(asked, key="k", time="t")
+    wanted = [change for row in rows for change in rules.insert(row)]
+    watch = watch_of(longest=10**6)
+    stream = Bucket(watch)
+    found = stream.turn([], 0, ("1", written(asked)))
+    for place in range(0, 150, 20):
+        some = rows[place : place + 20]
+        found += stream.turn(some, some[-1]["t"] - 5)
+    found += stream.turn([], rows[-1]["t"] + 1)
+    told = [(c.at, c.rule, c.key, "started" if c.started else "stopped") for c in wanted]
+    assert sorted(events(found), key=repr) == sorted(told, key=repr)
+    assert len(told) > 100
+
+
+BROKEN = """
+# rules of a file that somebody was not done with
+[[rule]]
+name = "good"
+when = 'count(10) >= 2'
+
+[[rule]]
+name = "no end
+when = 'count(10) >= 2'
+
+[[rule]]
+name = "good"
+when = 'count(10) >= 3'
+
+[[rule]]
+name = "unknown"
+when = 'max(y, 10) >= 2'
+
+[[rule]]
+name = "text"
+when = 's > 3'
+
+[[rule]]
+name = "rows"
+when = 'count(rows=3) > 2'
+
+[[rule]]
+name = "also good"
+when = 'max(x, 10) > 3'
+"""
+
+
+def test_broken_rules_are_rejected_by_line_and_leave_the_others_running() -> None:
+    stream = Bucket(watch_of())
+    told = stream.turn([], None, ("v1", BROKEN))
+    assert [(event["event"], event["rule"]) for event in told] == [
+        ("rejected", ""),
+        ("rejected", "good"),
+        ("rejected", "unknown"),
+        ("rejected", "text"),
+        ("rejected", "rows"),
+    ]
+    starts = [event["message"].partition(":")[0] for event in told]
+    assert starts == ["line 8", "line 11", "line 15", "line 19", "line 23"]
+    assert "there is a rule 'good' in line 3 already" in told[1]["message"]
+    assert "no column 'y'" in told[2]["message"]
+    assert "a text is compared with a number" in told[3]["message"]
+    assert "windows of time" in told[4]["message"]
+    rows = [{"k": "a", "t": t, "id": t, "x": 5.0, "s": None} for t in (1, 2)]
+    assert stream.turn(rows, None) == []
+    found = stream.turn([], 3)
+    assert sorted((e["rule"], e["t"], e["event"]) for e in found) == [
+        ("also good", 1, "started"),
+        ("good", 2, "started"),
+    ]
+    assert found[0]["values"] == [("count(10)", 2.0)]
+    assert {event["version"] for event in found} == {"v1"}
+
+
+def test_a_reload_takes_effect_at_once() -> None:
+    """For rows that came long before, and for rules that are gone."""
+    stream = Bucket(watch_of())
+    rows = [{"k": "a", "t": t, "id": t, "x": 5.0, "s": None} for t in (1, 2, 3)]
+    stream.turn(rows, 4, ("1", written([("old", "count(20) >= 1")])))
+    found = stream.turn([], 4, ("2", written([("new", "sum(x, 25) > 14")])))
+    assert [(e["rule"], e["event"], e["t"], e["version"]) for e in found] == [
+        ("old", "stopped", 3, "2"),
+        ("new", "started", 3, "2"),
+    ]
+    assert found[0]["message"] == "the rule was removed"
+    assert stream.turn([], 4, ("2", written([("new", "sum(x, 25) > 14")]))) == []
+
+
+def test_a_thousand_rules_are_read_once() -> None:
+    stream = Bucket(watch_of())
+    text = ("1", written([(f"rule {n}", f"count(20) > {n}") for n in range(1000)]))
+    stream.turn([], 0, text)
+    stream.store.rules.gets = 0
+    rows = [{"k": "a", "t": t, "id": t, "x": 5.0, "s": None} for t in range(1, 4)]
+    assert len(stream.turn(rows, 4)) == 3
+    assert stream.store.rules.gets == 0

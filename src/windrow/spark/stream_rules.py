@@ -139,7 +139,7 @@ def _texts(session: Any, source: Any) -> Any:
     if isinstance(source, list | tuple):
         return None
     if isinstance(source, str | Path):
-        files = session.readStream.option("wholetext", "true").text(str(source))
+        files = session.readStream.text(str(source), wholetext=True)
         return files.select(
             F.unix_micros("_metadata.file_modification_time").alias("place"),
             F.col("_metadata.file_name").alias("version"),
