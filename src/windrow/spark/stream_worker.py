@@ -114,7 +114,7 @@ class BucketProcessor(StatefulProcessor):
         self.handle = handle
         self.store = self.opened(handle)
         self.called: set[int] = set()
-        self.history: list[pa.Table] | None = None
+        self.history: dict[int, list[pa.Table]] = {}
 
     def opened(self, handle: Any) -> StateStore:
         """Where the state lies."""
@@ -132,10 +132,13 @@ class BucketProcessor(StatefulProcessor):
         yield self._turn(key, tables, timerValues, True)
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
-        """Rows of a bucket from before the stream, envelope by envelope; its own rows follow."""
-        self.history = self.history or []
+        """Rows of a bucket from before the stream, envelope by envelope; its own rows follow.
+
+        Spark may have other buckets' histories come before those.
+        """
+        known = self.history.setdefault(key[0], [])
         if initialState[1] is not None:
-            self.history.append(opened(initialState[1]))
+            known.append(opened(initialState[1]))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -151,9 +154,8 @@ class BucketProcessor(StatefulProcessor):
     def _turn(self, key: Any, tables: list[pa.Table], timerValues: Any, came: bool) -> Any:
         self.called.add(key[0])
         bucket, tables = self.bucket(key, tables)
-        if self.history is not None:
-            bucket.seed(self.history, self.extras.until)
-            self.history = None
+        if key[0] in self.history:
+            bucket.seed(self.history.pop(key[0]), self.extras.until)
         frontier = self._frontier(bucket.head, came, timerValues)
         turn = bucket.advance(tables, frontier)
         self._ask_to_be_called(bucket.head, timerValues, turn.traffic)
