@@ -99,7 +99,7 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    settings = wr.spark.stream_settings(2) | {
+    settings: dict[str, Any] = wr.spark.stream_settings(2) | {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -12,7 +12,7 @@ import pytest
 
 import windrow as wr
 from tests.emission_oracle import Changes, Immediately
-from tests.spark_session import assert_same, spark  # noqa: F401
+from tests.spark_session import SLOW, assert_same, spark  # noqa: F401
 from tests.stream_session import Pipe, counts, random_stream, split, stamped
 from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import Reach
@@ -20,6 +20,7 @@ from windrow.errors import Refused
 from windrow.spark.envelopes import opened, sealed
 
 pytestmark = pytest.mark.xdist_group("streams")
+LONG = pytest.mark.skipif(not SLOW, reason="the long run; test_emission has the same without Spark")
 COMMON: dict[str, Any] = {
     "key": "k",
     "time": "t",
@@ -69,6 +70,7 @@ def runs(pipe: Pipe, spec: wr.Rolling, **options: Any) -> list[Any]:
     )
 
 
+@LONG
 def test_ticks(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     spec = wr.Rolling(**COMMON, every="7s", origin=datetime(2024, 1, 1, 0, 0, 3))
     pipe = Pipe(spark, tmp_path, "end")
@@ -101,6 +103,7 @@ def test_changes(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     assert counts(progress)["answered_rows"] == 200
 
 
+@LONG
 def test_immediately(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     spec = wr.Rolling(**COMMON, emit="immediately")
     oracle = Immediately(spec, REACHES)
@@ -113,6 +116,7 @@ def test_immediately(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     assert counts(progress)["answered_rows"] == 200
 
 
+@LONG
 def test_time_goes_on_by_the_clock_when_nothing_comes(
     spark: Any,  # noqa: F811
     tmp_path: Path,
