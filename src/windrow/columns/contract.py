@@ -24,7 +24,10 @@ def adapt(state: State) -> None:
     for label in known:
         if label not in now["windows"]:
             _drop(state, label)
-    if before["aggregates"] != now["aggregates"]:
+    if "pairs" in now:
+        changed += [w for w, pairs in now["pairs"].items() if before["pairs"].get(w) != pairs]
+        changed = list(dict.fromkeys(changed))
+    elif before["aggregates"] != now["aggregates"]:
         changed = list(now["windows"])
     for label in changed:
         if not isinstance(state.plan.spec.windows[label], Rows):

@@ -47,6 +47,13 @@ class Watch(StreamPlan):
         first = [*self.spec.key, str(self.spec.time)]
         return list(dict.fromkeys([*first, *self.schema.names]))
 
+    def contract(self) -> dict[str, Any]:
+        """Not every window has every aggregate here."""
+        pairs: dict[str, list[str]] = {label: [] for label in self.spec.windows}
+        for _, aggregate, label in self.spec.outputs:
+            pairs[label].append(f"{aggregate.identification}({','.join(aggregate.columns)})")
+        return super().contract() | {"pairs": pairs}
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -175,8 +182,15 @@ class RuleSet:
             outputs.append((str(number), aggregate, repr(window)))
         first = {repr(a): a for a in watch.spec.aggregates}
         spec.aggregates = [*first.values(), *(aggregates[name] for name in sorted(aggregates))]
+        # in an order that does not depend on that of the rules: the less is folded again
+        outputs[1:] = sorted(outputs[1:], key=_place_of)
         spec.windows, spec.outputs = windows, outputs
         return replace(watch, spec=spec, reaches=reaches)
+
+
+def _place_of(output: tuple[str, Aggregate, str]) -> tuple[str, str, tuple[str, ...]]:
+    _, aggregate, label = output
+    return label, aggregate.identification, aggregate.columns
 
 
 def _typed(array: pa.Array) -> pa.Array:
