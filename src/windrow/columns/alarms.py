@@ -217,6 +217,7 @@ def _evaluated(
     place, flags = np.empty(len(asked.time), np.int64), np.empty(len(asked.time), np.bool_)
     nothing = np.zeros(len(asked.time), np.bool_)
     fires: dict[str, Array] = {}
+    changes: list[Change] = []
     for name, rule in now.conditions.items():
         when = at.holds(rule.when)
         rows = by_rule.get(name)
@@ -230,10 +231,12 @@ def _evaluated(
         where = (asked.offsets, when, until, rule.until is not None, asked.live, skip)
         count = _fire(*where, state, place, flags)
         if count:
-            told.append(_told(bucket, asked, rule, place[:count], flags[:count], features, columns))
+            changes.append((rule, place[:count].copy(), flags[:count].copy()))
         if state.any():
             fires[name] = state
     _keep_firing(bucket, asked, firing, key_of >= runs, fires)
+    if changes:
+        told.append(_told(bucket, asked, changes, features, columns))
     return told
 
 
@@ -254,17 +257,13 @@ def _without_removed(firing: pa.Table, now: RuleSet) -> tuple[pa.Table, pa.Table
 def _keep_firing(
     bucket: RuleBucket, asked: New, firing: pa.Table, others: Array, fires: dict[str, Array]
 ) -> None:
-    parts = [firing.filter(array_of(others))]
-    starts = asked.offsets[:-1]
-    for name, state in fires.items():
-        rows = asked.table.take(array_of(starts[state])).select(list(bucket.spec.key))
-        names = pa.repeat(pa.scalar(name), rows.num_rows)
-        if not bucket.spec.key:
-            rows = pa.table({_RULE: pa.array([name])})
-        else:
-            rows = rows.append_column(_RULE, names)
-        parts.append(rows.cast(firing.schema))
-    bucket.put(_FIRING, pa.concat_tables(parts))
+    """All at once: there may be thousands of rules that fire."""
+    runs = np.concatenate([np.empty(0, np.int64), *map(np.flatnonzero, fires.values())])
+    names = [name for name, state in fires.items() for _ in range(int(state.sum()))]
+    rows = asked.table.take(array_of(asked.offsets[:-1][runs]))
+    data = {name: plain_column(rows[name]) for name in bucket.spec.key}
+    added = pa.table(data | {_RULE: pa.array(names, pa.string())}).cast(firing.schema)
+    bucket.put(_FIRING, pa.concat_tables([firing.filter(array_of(others)), added]))
 
 
 def _columns(bucket: RuleBucket, asked: New, new: New | None) -> dict[str, Known]:
@@ -353,36 +352,43 @@ def _events(bucket: RuleBucket, size: int, columns: dict[str, Any]) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
+Change = tuple[Condition, Array, Array]
+"""A rule, the moments in which it starts or stops, and which of both."""
+
+
 def _told(
     bucket: RuleBucket,
     asked: New,
-    rule: Condition,
-    place: Array,
-    started: Array,
+    changes: list[Change],
     features: dict[int, Known],
     columns: dict[str, Known],
 ) -> pa.Table:
-    operands: dict[str, Known] = {}
-    for part in rule.both:
-        lines = part.text.strip()
-        for (_, start, _, end), number in part.places.items():
-            operands[lines.encode()[start:end].decode()] = features[number]
-        operands |= {name: columns[name] for name in sorted(part.columns)}
-    rows = asked.table.take(array_of(place))
+    """The events of all rules as one table."""
+    places = np.concatenate([place for _, place, _ in changes])
+    rows = asked.table.take(array_of(places))
     data: dict[str, Any] = {name: plain_column(rows[name]) for name in bucket.spec.key}
     data[str(bucket.spec.time)] = plain_column(rows[str(bucket.spec.time)])
-    data["event"] = pa.array(["started" if flag else "stopped" for flag in started.tolist()])
-    data["rule"] = pa.array([rule.name] * len(place))
-    data["values"] = pa.array([_values(operands, i) for i in place.tolist()], _VALUES)
-    return _events(bucket, len(place), data)
+    flags = np.concatenate([started for _, _, started in changes]).tolist()
+    data["event"] = pa.array(["started" if flag else "stopped" for flag in flags])
+    data["rule"] = pa.array([rule.name for rule, place, _ in changes for _ in range(len(place))])
+    values = [v for rule, place, _ in changes for v in _values(rule, place, features, columns)]
+    data["values"] = pa.array(values, _VALUES)
+    return _events(bucket, len(places), data)
 
 
-def _values(operands: dict[str, Known], place: int) -> list[tuple[str, float]]:
-    out = []
-    for text, value in operands.items():
-        numeric = value.values.dtype != object
-        if numeric and (value.valid is None or value.valid[place]):
-            out.append((text, float(value.values[place])))
+def _values(
+    rule: Condition, place: Array, features: dict[int, Known], columns: dict[str, Known]
+) -> list[list[tuple[str, float]]]:
+    """What the rule looked at, in each of some moments; what is no number is left out."""
+    out: list[list[tuple[str, float]]] = [[] for _ in range(len(place))]
+    for text, value in rule.operands(features, columns).items():
+        if value.values.dtype == object:
+            continue
+        numbers = value.values[place].astype(np.float64).tolist()
+        there = [True] * len(place) if value.valid is None else value.valid[place].tolist()
+        for event, number, known_there in zip(out, numbers, there, strict=True):
+            if known_there:
+                event.append((text, number))
     return out
 
 

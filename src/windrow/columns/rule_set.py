@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +73,18 @@ class Condition:
     def both(self) -> list[Expression]:
         """Its conditions."""
         return [self.when] if self.until is None else [self.when, self.until]
+
+    def operands(
+        self, features: Mapping[int, Known], columns: Mapping[str, Known]
+    ) -> dict[str, Known]:
+        """What it looks at, as it is written there."""
+        out: dict[str, Known] = {}
+        for part in self.both:
+            text = part.text.strip().encode()
+            for (_, start, _, end), number in part.places.items():
+                out[text[start:end].decode()] = features[number]
+            out |= {name: columns[name] for name in sorted(part.columns)}
+        return out
 
     @property
     def columns(self) -> set[str]:
