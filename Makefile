@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-stores lint docs clean
+.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,9 @@ java:  # Spark needs Java 17 or newer: found, installed where that can be done, 
 
 redis:  # the tests of stores start a Redis server of their own
 	@sh tools/redis.sh
+
+kafka: setup java  # a broker and Spark's connector, for tests, examples and benchmarks
+	@$(BIN)/python -m tools.kafka_jars >/dev/null
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,10 +27,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup java
 	$(BIN)/python examples/flights_on_spark.py
 
-test: lint java redis
+test: lint java redis kafka
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-test-slow: setup java redis
+test-slow: setup java redis kafka
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: setup
@@ -37,7 +40,7 @@ lint: setup
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.generate_docs --check
 
-BENCHES := values columns quantiles sharing filters rules approx
+BENCHES := values columns numeric quantiles sharing filters rules approx
 
 bench: $(BENCHES:%=bench-%)
 
@@ -52,6 +55,15 @@ bench-stream: setup java
 
 bench-stream-rules: setup java
 	$(BIN)/python -m benchmarks.stream_rules
+
+bench-approx-stream: setup java
+	$(BIN)/python -m benchmarks.approx_stream
+
+bench-serving: setup redis
+	$(BIN)/python -m benchmarks.serving
+
+bench-kafka: setup kafka redis
+	$(BIN)/python -m benchmarks.end_to_end
 
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores

@@ -5,6 +5,7 @@
 Times are the best of several on one core.
 """
 
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +66,18 @@ def corners(report: Report) -> None:
         limit = 3 * total.lower_bound_bits() + 8
         beyond += total.bits() > limit
         most = max(most, total.bits() / limit)
-    report.line(f"of {tried:,} (W, R, ε)", f"{beyond:,}, at most {most:.2f} × the limit")
+    report.line(f"of {tried:,} (W, R, ε)", f"{beyond:,}, at most {most:.2f} ×", "0", not beyond)
+    beyond, most, tried = 0, 0.0, 30_000
+    chance = random.Random(1)
+    for _ in range(tried):
+        W = int(2 ** chance.uniform(0, 20))
+        about = 2 * W / 2 ** chance.uniform(-3, 3)
+        total = Sum(W, chance.choice([1, 10, 255, 1500, 10**6, 10**9]), 1 / max(4, int(about)))
+        limit = 3 * total.lower_bound_bits() + 8
+        beyond += total.bits() > limit
+        most = max(most, total.bits() / limit)
+    what = f"of {tried:,} more, random, with 2Wε from 1/8 to 8"
+    report.line(what, f"{beyond:,}, at most {most:.2f} ×")
 
 
 def gold(report: Report) -> tuple[list[float], list[float], float, int]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tools.kafka_jars import kept_jars
 
 import windrow as wr
 from windrow.windows.compare import equal
@@ -45,6 +46,9 @@ def started(master: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).config(map=SETTINGS)
+    connector = kept_jars()  # which a session has from its start, or not at all
+    if connector is not None:
+        builder = builder.config(map=connector.spark_setting)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
@@ -109,7 +113,26 @@ AGGREGATES: list[Any] = [
     wr.Min("d"),
     wr.Max("s"),
     wr.Max("b"),
+    *(wr.Spread("x"), wr.Product("i", overflow="null"), wr.BitXor("i"), wr.Any("b")),
+    *(wr.Correlation("x", "i"), wr.Kurtosis("f")),
 ]
+
+
+STRUCTURES: list[Any] = [
+    wr.M4("x", "id"),
+    wr.TopK("x", 3),
+    wr.BottomK("s", 2),
+    wr.Collect("i"),
+    wr.Mode("s"),
+    wr.Entropy("i"),
+    wr.Bloom("i", capacity=20),
+    wr.ApproxDistinct("s"),
+    wr.ApproxQuantile("i", 0.9, error=0.005),
+    wr.FrequentItems("s", share=0.2),
+    wr.CountMin("i", of=1),
+    wr.CountMin("s", error=0.2),
+]
+"""Aggregates whose answers are lists, structs or bytes, and sketches; small windows are exact."""
 
 
 def random_windows(seed: int) -> dict[str, Any]:

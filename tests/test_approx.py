@@ -178,6 +178,29 @@ def test_three_times_the_lower_bound() -> None:
                 assert counter.bits() <= 3 * counter.lower_bound_bits() + 8, counter
 
 
+def test_three_times_the_lower_bound_for_sums() -> None:
+    inverses = {6, 73, 114, 347, *(round(4 * 1.25**j) for j in range(0, 60, 1 if SLOW else 3))}
+    for W in (1, 2, 3, 5, 9, 16, 33, 64, 100, 333, 1000, 4096, 10**5, 2**20, 2**30):
+        for R in (1, 2, 10, 255, 1500, 10**6):
+            for inverse in inverses:
+                if min(W, inverse) <= 2**20:
+                    counter = Sum(W, R, Fraction(1, inverse))
+                    assert counter.bits() <= 3 * counter.lower_bound_bits() + 8, counter
+
+
+@pytest.mark.parametrize(
+    ("W", "R", "inverse"), [(64, 1500, 73), (333, 10**6, 347), (5, 10**6, 10), (1, 255, 9)]
+)
+def test_words_of_cells_are_shifted(W: int, R: int, inverse: int) -> None:
+    for stream in adversaries(W, R, 1 / inverse, 5):
+        one, many = Sum(W, R, Fraction(1, inverse)), Sum(W, R, Fraction(1, inverse))
+        assert one.layout.word
+        assert one.layout.in_pieces or W == 1
+        check_stream(one, stream)
+        many.insert_many(stream)
+        assert many.to_bytes() == one.to_bytes()
+
+
 def test_the_papers_examples() -> None:
     gold = Sum(3_600_000, 1500, 1 / 1500)
     assert len(gold.to_bytes()) <= 128

@@ -17,7 +17,7 @@ from tools.redis_server import RedisServer
 
 import windrow as wr
 from tests.pairs import GeoMean
-from tests.spark_session import AGGREGATES, assert_same, random_table
+from tests.spark_session import AGGREGATES, STRUCTURES, assert_same, random_table
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.bucket import Bucket
 from windrow.columns.cells import decoded, encoded
@@ -214,7 +214,7 @@ KEYS: list[Any] = [None, "k", ["k", "s"]]
     st.integers(1, 250),
     st.integers(1, 9),
     windows(),
-    some([*AGGREGATES, GeoMean("p")]),
+    some([*AGGREGATES, *STRUCTURES, GeoMean("p")]),
     st.sampled_from(KEYS),
     st.data(),
 )
@@ -257,7 +257,7 @@ def test_every_aggregate_over_every_window(seed: int) -> None:
             "rows": wr.rows(7, within=100),
             "rows_past": wr.rows(5, ending=3, within=80),
         },
-        aggregates=[*AGGREGATES, GeoMean("p")],
+        aggregates=[*AGGREGATES, *(STRUCTURES if seed == 1 else ()), GeoMean("p")],
         min_rows=seed,
     )
     times = table["t"].to_numpy()

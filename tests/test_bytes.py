@@ -74,7 +74,9 @@ def filled(algorithm: type[Window], aggregate: wr.Aggregate) -> Window:
     texts = kinds[-1] in ("text", "string")
     for i in range(11):
         value: Any = f"w{i}" if texts else 1.5 * i + 0.1
-        window.insert((f"row {i}", value) if len(kinds) == 2 else value)
+        value = {"integer": 3 * i + 1, "boolean": i % 3 == 0}.get(kinds[-1], value)
+        first = i if kinds[0] == "number" else f"row {i}"
+        window.insert((first, value) if len(kinds) == 2 else value)
     window.bulk_evict(3)
     window.query()
     return window

@@ -15,6 +15,7 @@ from windrow.columns.builtin import kernels
 from windrow.errors import BadSpecification
 from windrow.greedy import Greedy, sliding_window
 from windrow.testing import CombineCounter
+from windrow.windows.compare import same
 
 Interval = tuple[int, int]
 
@@ -148,6 +149,7 @@ def test_online_equals_recalc_and_keeps_the_conditions(aggregate: wr.Aggregate, 
     left = right = 0
     for i in range(data.draw(st.integers(1, 25))):
         value = data.draw(st.text(max_size=2)) if text else data.draw(st.integers(0, 9))
+        value = value > 4 if aggregate.input_kinds == ("boolean",) else value
         online.insert(value)
         rows.append(lift(value))
         if data.draw(st.booleans()):
@@ -157,7 +159,7 @@ def test_online_equals_recalc_and_keeps_the_conditions(aggregate: wr.Aggregate, 
             expected = wr.aggregates.EMPTY
             for row in rows[left : right + 1]:
                 expected = aggregate.merger()(expected, row)
-            assert found == expected
+            assert same(aggregate, found, expected)
             online.check_invariants(rows)
             assert online.stored_partials() <= 2 * (right - left + 1)
 

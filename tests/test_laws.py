@@ -49,8 +49,16 @@ def test_promises_not_made_are_not_kept(name: str, flag: str) -> None:
         members["inverse"] = staticmethod(lambda total, oldest: total)
     liar = type(name, (kind,), members)
     values: list[Any] = [1.5, 2.5, 2.5]
-    if name == "ArgMax":
-        values = [("a", 1), ("b", 2), ("c", 2)]
+    if name in ("ArgMax", "ArgMin"):
+        values = [("a", 2), ("b", 1), ("c", 2), ("d", 1)]
+    elif name == "M4":
+        values = [(1, "a"), (2, "b"), (2, "c")]
+    elif len(liar().input_kinds) > 1:
+        values = [(1.5, 2), (2.5, 1), (2.5, 4)]
+    elif liar().input_kinds == ("integer",):
+        values = [1, 2, 6]
+    elif liar().input_kinds == ("boolean",):
+        values = [True, False, False]
     elif name == "Concat":
         values = ["a", "b"]
     with pytest.raises(LawBroken, match=f"promises {flag}"):

@@ -178,9 +178,22 @@ def test_corpus(case: Any) -> None:
         wr.Rank("x"),
         wr.Distinct("x"),
         wr.Distinct("x", values=True),
+        *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
+        *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x")),
+        wr.FrequentItems("x"),
     ]
     if numbers:
+        aggregates += [wr.ApproxQuantile("x", 0.3)]
         aggregates += [wr.Sum("x", overflow="null"), wr.Mean("x"), wr.StdDev("x"), wr.Median("x")]
+        aggregates += [wr.Spread("x", overflow="null"), wr.RelativeVariation("x")]
+        aggregates += [wr.Product("x", overflow="null"), wr.MinCount("x"), wr.ArgMin("x", "x")]
+        aggregates += [wr.Skewness("x"), wr.Kurtosis("x", population=True)]
+        aggregates += [wr.Covariance("x", "t"), wr.Correlation("x", "t"), wr.Slope("x", "t")]
+        aggregates += [wr.WeightedMean("x", "t")]
+    if case.kind == "integer":
+        aggregates += [wr.BitAnd("x"), wr.BitOr("x"), wr.BitXor("x")]
+    if case.kind == "boolean":
+        aggregates += [wr.All("x"), wr.Any("x")]
     if case.kind == "positive":
         aggregates += [wr.GeometricMean("x")]
     if case.kind in ("string", "bytes"):
@@ -231,8 +244,13 @@ def test_types_of_numbers(kind: pa.DataType) -> None:
             wr.Min("x"),
             wr.Last("x"),
             wr.StdDev("x"),
+            wr.Spread("x"),
+            wr.Product("x"),
+            wr.RelativeVariation("x"),
+            wr.Skewness("x"),
         ],
     )
+    check(spec, table)
     out = spec(table)
     assert out["x_max_2rows"].type == kind
     assert out["x_last_4rows"].type == kind
@@ -257,8 +275,15 @@ def test_every_registered_aggregate(name: str, table: pa.Table, window: Any, dat
         table = table.append_column(column, pa.array(values, type_))
     inputs = kind("x").input_kinds if name == "Count" else kind().input_kinds
     columns = {"any": "x", "number": "x", "orderable": "y", "positive": "p", "text": "s"}
+    columns |= {"integer": "y", "boolean": "b"}
+    truths = table["y"].to_pylist()
+    table = table.append_column(
+        "b", pa.array([y if y is None else y > 1 for y in truths], pa.bool_())
+    )
     aggregate = kind(*(columns[k] for k in inputs))
+    if inputs == ("number", "number"):
+        aggregate = kind("x", "y")
     check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[aggregate]), table)
-    if "orderable" in inputs or "any" in inputs:
+    if "number" not in inputs and ("orderable" in inputs or "any" in inputs):
         words = kind(*("s" for _ in inputs))
         check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[words]), table)

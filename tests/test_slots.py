@@ -25,6 +25,7 @@ from windrow.columns.arranged import Arranged, Piece, answer, fold, lifted, slot
 from windrow.columns.slots import (
     Form,
     InputSlot,
+    MonomialSlot,
     OwnSlot,
     PickSlot,
     PowerSlot,
@@ -116,6 +117,31 @@ FORMS: dict[str, tuple[Any, type | None]] = {
     "arg max of floats": (wr.ArgMax("n", "x"), PickSlot),
     "arg max of texts": (wr.ArgMax("x", "s"), PickSlot),
     "max count": (wr.MaxCount("j"), PythonSlot),
+    "min count": (wr.MinCount("j"), PythonSlot),
+    "arg min of floats": (wr.ArgMin("n", "x"), PickSlot),
+    "all": (wr.All("b"), PickSlot),
+    "any": (wr.Any("b"), PickSlot),
+    "spread": (wr.Spread("x"), PickSlot),
+    "spread of integers": (wr.Spread("i", overflow="null"), PickSlot),
+    "spread of decimals": (wr.Spread("d"), PythonSlot),
+    "relative variation": (wr.RelativeVariation("x"), PickSlot),
+    "relative variation of integers": (wr.RelativeVariation("i"), PickSlot),
+    "product": (wr.Product("x"), OwnSlot),
+    "product of integers": (wr.Product("j", overflow="null"), OwnSlot),
+    "product of decimals": (wr.Product("d"), PythonSlot),
+    "bits of all": (wr.BitAnd("i"), OwnSlot),
+    "bits of any": (wr.BitOr("j"), OwnSlot),
+    "bits of an odd number": (wr.BitXor("i"), OwnSlot),
+    "covariance": (wr.Covariance("x", "y"), MonomialSlot),
+    "covariance with integers": (wr.Covariance("y", "i", ddof=0), MonomialSlot),
+    "correlation": (wr.Correlation("y", "f"), MonomialSlot),
+    "slope": (wr.Slope("y", "n"), MonomialSlot),
+    "slope of decimals": (wr.Slope("d", "n"), PythonSlot),
+    "weighted mean": (wr.WeightedMean("x", "p"), MonomialSlot),
+    "skewness": (wr.Skewness("y"), MonomialSlot),
+    "skewness without NaN": (wr.Skewness("x", population=True, nan="missing"), MonomialSlot),
+    "kurtosis": (wr.Kurtosis("y"), MonomialSlot),
+    "kurtosis of integers": (wr.Kurtosis("i", population=True), MonomialSlot),
     "concat": (wr.Concat("s"), PythonSlot),
     "median": (wr.Median("x"), InputSlot),
     "rank": (wr.Rank("j", nan="missing"), InputSlot),
@@ -182,7 +208,7 @@ def asked(pieces: list[Piece], form: Form, least: int = 0) -> dict[int, Any]:
     new = lifted(rows, ("k",), np.full(len(keys), 10, np.int64), slots_of([form]))
     arranged = Arranged(pieces, new, np.arange(len(keys) + 1))
     found, overflows = answer(form, arranged, arranged.reach(-20, 0), least)
-    assert overflows == 0 or type(form.aggregate) is wr.Sum
+    assert overflows == 0 or type(form.aggregate) in (wr.Sum, wr.Spread, wr.Product)
     return dict(zip(keys.to_pylist(), found.to_pylist(), strict=True))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import windrow as wr
 from tests.pairs import GeoMean
-from tests.spark_session import AGGREGATES, assert_same
+from tests.spark_session import AGGREGATES, STRUCTURES, assert_same
 from tests.test_rolling import FLOATS
 from windrow.columns.middles import NOTHING, Middle, fold, inserted, needs_lists, stand_ins
 from windrow.columns.prepare import number_column
@@ -44,7 +44,7 @@ WINDOWS: list[Any] = [
     wr.time(20, after=20, closed="neither"),
 ]
 COMMUTATIVE = [aggregate for aggregate in AGGREGATES if aggregate.commutative]
-REPRODUCIBLE = [a for a in AGGREGATES if a.reproducible and a.columns]
+REPRODUCIBLE = [a for a in (*AGGREGATES, *STRUCTURES) if a.reproducible and a.columns]
 
 
 class Newest(wr.Aggregate):
@@ -206,6 +206,16 @@ def test_stretches_equal_one_call(
     table: pa.Table, windows: list[Any], cuts: list[int], min_rows: int, data: Any
 ) -> None:
     spec = specification(windows, AGGREGATES, min_rows)
+    assert_same(distributed(spec, table, cuts, data.draw), spec(table), spec)
+
+
+@given(tables(), some_windows, some_cuts, st.integers(0, 3), st.data())
+@settings(max_examples=40)
+def test_structures_equal_one_call(
+    table: pa.Table, windows: list[Any], cuts: list[int], min_rows: int, data: Any
+) -> None:
+    chosen = data.draw(st.lists(st.sampled_from(STRUCTURES), min_size=3, unique_by=id))
+    spec = specification(windows, chosen, min_rows)
     assert_same(distributed(spec, table, cuts, data.draw), spec(table), spec)
 
 

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="misc,index,operator"
 
 import math
+import os
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -142,6 +143,8 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
     values = [value for _, _, value in rows]
     if arrow == pa.float64():
         values = [None if value is None else float(value) for value in values]
+    if arrow == pa.int64():
+        values = [None if value is None else int(value) for value in values]
     return pa.table(
         {
             "k": pa.array([name for name, _, _ in rows]),
@@ -155,6 +158,9 @@ def corpus_table(kinds: tuple[type, ...], arrow: pa.DataType) -> pa.Table:
 _ANY: list[Any] = [
     *(wr.Count(), wr.Count("x"), wr.First("x"), wr.Last("x"), wr.Max("x"), wr.Min("x")),
     *(wr.Quantile("x", 0.6, method="lower"), wr.Distinct("x", values=True)),
+    *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
+    *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x", of=1)),
+    wr.FrequentItems("x"),
 ]
 _NUMBERS = [
     *_ANY,
@@ -164,10 +170,18 @@ _NUMBERS = [
     wr.StdDev("x", ddof=0),
     wr.MaxCount("x"),
     wr.ArgMax("k", "x"),
+    wr.ApproxQuantile("x", 0.3),
+    wr.ArgMin("k", "x"),
+    *(wr.MinCount("x"), wr.Spread("x"), wr.RelativeVariation("x"), wr.Product("x")),
+    *(wr.Kurtosis("x", population=True), wr.Correlation("x", "id"), wr.WeightedMean("x", "id")),
 ]
+if os.environ.get("WINDROW_TESTS") == "slow":  # each compiles two kernels more
+    _NUMBERS += [wr.Skewness("x"), wr.Covariance("x", "id"), wr.Slope("x", "id")]
 CORPUS: dict[str, tuple[tuple[type, ...], pa.DataType, list[Any]]] = {
     "floats": ((int, float), pa.float64(), _NUMBERS),
     "integers": ((int,), pa.int64(), _NUMBERS),
+    "bits": ((int,), pa.int64(), [wr.BitAnd("x"), wr.BitOr("x"), wr.BitXor("x")]),
+    "booleans": ((bool,), pa.bool_(), [*_ANY, wr.All("x"), wr.Any("x"), wr.Sum("x")]),
     "decimals": ((Decimal,), pa.decimal128(12, 3), [*_ANY, wr.Sum("x"), wr.ArgMax("k", "x")]),
     "texts": ((str,), pa.string(), [*_ANY, wr.Concat("x"), wr.MaxCount("x")]),
     "bytes": ((bytes,), pa.binary(), [*_ANY, wr.Concat("x"), wr.ArgMax("k", "x")]),

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from windrow.aggregates import EMPTY, REGISTRY, Aggregate
+from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
 from windrow.plan import LADDER
 from windrow.support import ENGINES, table
 from windrow.windows import ALGORITHMS, Window
@@ -109,6 +109,13 @@ def aggregates_page() -> str:
             accepted_by(a),
         )
     assert Aggregate.identity is EMPTY
+    out += (
+        "\n## Sequential\n\nTheir states cannot be merged, so there is no combine: `Rolling` feeds "
+        "rows in order, by key. See [approximate](approximate.md).\n\n"
+    )
+    out += header("aggregate", "column name", "what it is", "empty window")
+    for name, kind in SEQUENTIAL.items():
+        out += cells(f"`{name}`", f"`{kind.name}`", first_line(kind), kind.empty)
     out += (
         "\n`Several(a, b, …)` is the product of aggregates: one structure, all answers at once.\n"
         "\nTypes of a partial's fields: `int64`, `float64`, `bool`; `exact`, an exact total of "

@@ -1,71 +1,139 @@
 """windrow gives every row its window: sliding-window aggregation, the same answer everywhere."""
 
 import importlib
-from typing import Any
+import typing
 
-from windrow import aggregates, approx, errors, greedy, shared, stores, windows
+from windrow import aggregates, approx, errors, stores, windows
 from windrow.aggregates import (
+    M4,
     Aggregate,
+    All,
+    Any,
+    ApproxCount,
+    ApproxDistinct,
+    ApproxQuantile,
+    ApproxSum,
     ArgMax,
+    ArgMin,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Bloom,
+    BottomK,
+    Collect,
     Concat,
+    Correlation,
     Count,
+    CountMin,
+    Covariance,
     Distinct,
+    Entropy,
     First,
+    FrequentItems,
     GeometricMean,
+    Kurtosis,
     Last,
     LongestRun,
+    LongestRunTime,
     Max,
     MaxCount,
     Mean,
     Median,
     Min,
+    MinCount,
+    Mode,
+    Product,
     Quantile,
     Rank,
+    RelativeVariation,
     Several,
+    Skewness,
+    Slope,
+    Spread,
     StdDev,
     Sum,
+    TopK,
     Variance,
+    WeightedMean,
 )
 from windrow.rolling import Rolling
-from windrow.rules import Rules
-from windrow.shared import EACH, Hub
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
+if typing.TYPE_CHECKING:
+    from windrow import greedy, shared
+    from windrow.rules import Rules
+    from windrow.shared import EACH, Hub
 
-def __getattr__(name: str) -> Any:
-    if name in ("filters", "spark", "testing"):  # loaded when used
+_LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.rules"}
+"""Loaded when used, and so are the packages below."""
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in ("filters", "greedy", "serving", "shared", "spark", "testing"):
         return importlib.import_module(f"windrow.{name}")
     raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
 
 __all__ = [
     "EACH",
+    "M4",
     "Aggregate",
+    "All",
+    "Any",
+    "ApproxCount",
+    "ApproxDistinct",
+    "ApproxQuantile",
+    "ApproxSum",
     "ArgMax",
+    "ArgMin",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
+    "Bloom",
+    "BottomK",
+    "Collect",
     "Concat",
+    "Correlation",
     "Count",
+    "CountMin",
+    "Covariance",
     "Distinct",
+    "Entropy",
     "First",
+    "FrequentItems",
     "GeometricMean",
     "Hub",
+    "Kurtosis",
     "Last",
     "LongestRun",
+    "LongestRunTime",
     "Max",
     "MaxCount",
     "Mean",
     "Median",
     "Min",
+    "MinCount",
+    "Mode",
+    "Product",
     "Quantile",
     "Rank",
+    "RelativeVariation",
     "Rolling",
     "Rules",
     "Several",
+    "Skewness",
     "Sliding",
+    "Slope",
+    "Spread",
     "StdDev",
     "Sum",
+    "TopK",
     "Variance",
+    "WeightedMean",
     "__version__",
     "aggregates",
     "approx",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from windrow.aggregates import Aggregate, Several, as_aggregate
 from windrow.errors import BadSpecification, Refused
+from windrow.sequential import check, is_sequential, metadata
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.times import Duration, duration
 
@@ -102,6 +103,7 @@ class Rolling:
             for label in self.windows
             for aggregate in self.aggregates
         ]
+        self._check_sequential()
         names = [name for name, _, _ in self.outputs]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -109,6 +111,33 @@ class Rolling:
                 f"two answers would be called {', '.join(twice)}: rename an aggregate with "
                 ".alias(...), or give the windows as a dict of names"
             )
+
+    def _check_sequential(self) -> None:
+        """What has states that cannot be merged runs for rows in order, and nothing else."""
+        for name, aggregate, label in self.outputs:
+            if is_sequential(aggregate):
+                check(aggregate, label, self.windows[label])
+                if self.every is not None:
+                    raise Refused(
+                        f"{name}: {aggregate!r} answers rows, not ticks: leave every= out"
+                    )
+                if self.min_rows:
+                    raise Refused(
+                        f"{name}: min_rows= counts rows, which {aggregate!r} has not kept: leave "
+                        "it out, or give that aggregate a Rolling of its own"
+                    )
+
+    @property
+    def sequential(self) -> list[tuple[str, Aggregate, str]]:
+        """The outputs whose states cannot be merged."""
+        return [output for output in self.outputs if is_sequential(output[1])]
+
+    def metadata(self, name: str) -> dict[str, Any] | None:
+        """What the field of an output column says: the error bound, where an answer has one."""
+        for found, aggregate, label in self.outputs:
+            if found == name:
+                return metadata(aggregate, label, self.windows[label])
+        return None
 
     def __call__(self, table: Any, **options: Any) -> Any:
         """The table with its answers. Options are for Spark tables; see ``docs/spark.md``."""
@@ -280,7 +309,7 @@ def _aggregates(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
     listed: Iterable[Any] = [given] if isinstance(given, (Aggregate, type)) else given
     found = []
     for item in listed:
-        aggregate = copy.copy(as_aggregate(item))
+        aggregate = copy.copy(as_aggregate(item, sequential=True))
         if isinstance(aggregate, Several):
             raise BadSpecification(
                 "Several is for one window at a time; give Rolling its parts in the list"

@@ -486,6 +486,8 @@ class Sliding:
         text = f"{self.aggregate!r} over {self.policy.label}\n{self.choice}"
         if self.aggregate.kind == "holistic":
             text += "\n  holistic: a partial grows with the window, and so does each combine"
+        if self.aggregate.approximate:
+            text += f"\n  {self.aggregate.approximation}"
         return text
 
     def __repr__(self) -> str:

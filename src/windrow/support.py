@@ -45,7 +45,10 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
     if engine == "Spark streams":
         return _on_spark_streams(aggregate, window)
     if aggregate == "sequential":
-        return False, "a state that cannot be merged cannot let its oldest rows go"
+        return False, (
+            "a state that cannot be merged is no partial of a window: `windrow.approx` has "
+            "`Count`, `Sum`, `OverTime` and `Bank`, which take one value at a time"
+        )
     if window == "bounds":
         return False, "bounds are columns of a table; one value at a time has none"
     if window == "policy":
@@ -58,23 +61,40 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
 
 def _on_columns(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
     if aggregate == "sequential":
-        return False, "no sequential aggregate is part of this version"
+        return _sequential(window)
     if window == "policy":
         return True, "`Rolling`: first which rows stay, row by row, then as for other windows"
     if aggregate == "holistic":
         return True, (
-            "`Rolling`: quantiles, ranks and distinct values compiled, over blocks of sorted rows; "
-            "others interpreted: time grows with the window, as the partial does"
+            "`Rolling`: quantiles, ranks, distinct values, modes and entropies compiled, over "
+            "blocks of sorted rows; lists copied; others interpreted: time grows with the window, "
+            "as the partial does"
         )
     if window == "bounds":
         return True, "`Rolling`: Two-Stacks where bounds never move back, else base intervals"
     return True, "`Rolling`: compiled Two-Stacks over ranges of sorted rows"
 
 
+def _sequential(window: WindowKind) -> tuple[bool, str]:
+    if window == "policy":
+        return False, "a policy asks for the oldest rows, and a counter has forgotten their values"
+    if window == "bounds":
+        return (
+            False,
+            "bounds may lie anywhere, and a counter knows one window: the one that ends now",
+        )
+    return True, (
+        "`Rolling`: one compiled counter for each key, fed in order; windows that end with the row "
+        "(no `ending`, `after`, `within`, `closed`), no `every`, no `min_rows`"
+    )
+
+
 def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
     runs, reason = _on_columns(aggregate, window)
     if not runs:
         return runs, reason
+    if aggregate == "sequential":
+        return True, "by key, in order, a counter for each key; without a key in one task"
     if window in ("bounds", "policy"):
         return True, "by key, all rows of a key in memory; without a key in one task"
     how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
@@ -89,6 +109,9 @@ def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[boo
     runs, reason = _on_columns(aggregate, window)
     if not runs:
         return runs, reason
+    if aggregate == "sequential":
+        kept = "dropped after a window without rows" if window == "time" else "kept for good"
+        return True, f"a counter for each key, in chunks of keys; no rows are kept; keys are {kept}"
     if window == "policy":
         return False, "a policy may keep rows for ever, and decides row by row which ones stay"
     if window == "bounds":

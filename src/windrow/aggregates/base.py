@@ -83,10 +83,17 @@ class Aggregate:
     empty: Any = None
     schema: Schema | None = None
     inputs: tuple[str, ...] | None = None
-    """What each input is: any, orderable, number, positive, text, string or bytes."""
+    """What each input is: any, orderable, number, positive, integer, boolean, text, string, or
+    bytes."""
 
     family: Callable[[Any], Any] | None = None
     """What a value can be combined with, for aggregates that cannot take all values together."""
+
+    approximate: bool = False
+    """Whether answers are estimates."""
+
+    agrees: Callable[[Any, Any], bool] | None = None
+    """Of estimates that depend on grouping: whether two partials can be of the same rows."""
 
     columns: tuple[str, ...] = ()
     nan: str = "value"
@@ -171,6 +178,11 @@ class Aggregate:
     def partial_schema(self) -> Schema:
         """The declared schema, or the one that ``identity`` shows."""
         return self.schema if self.schema is not None else Schema.like(self.identity)
+
+    @property
+    def approximation(self) -> str:
+        """Of estimates: how far off they are at most, and how large partials get."""
+        return ""
 
     def options(self) -> dict[str, Any]:
         """The options that change what partials or answers are, for descriptions and checks."""
@@ -316,7 +328,7 @@ class Aggregate:
         return partials[0]
 
 
-def as_aggregate(candidate: Any) -> Aggregate:
+def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
     """An aggregate, from an instance or from a class that needs no options."""
     if isinstance(candidate, type) and issubclass(candidate, Aggregate):
         try:
@@ -329,8 +341,9 @@ def as_aggregate(candidate: Any) -> Aggregate:
             f"expected an aggregate such as windrow.Max(), got {candidate!r} "
             f"({type(candidate).__name__}){several}"
         )
-    if candidate.kind == "sequential":
+    if candidate.kind == "sequential" and not sequential:
         raise Refused(
-            f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it"
+            f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it. "
+            "Rolling runs it, and windrow.approx takes one value at a time"
         )
     return candidate

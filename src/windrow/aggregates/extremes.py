@@ -86,6 +86,18 @@ class MaxCount(Extreme):
         return partial[1]
 
 
+class MinCount(MaxCount):
+    """How often the smallest value occurs in the window; 0 where there is none."""
+
+    @staticmethod
+    def combine(a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
+        """The smaller's; both where they are equal, as two NaN are."""
+        x, y = a[0], b[0]
+        if x == y or (x != x and y != y):
+            return (y, a[1] + b[1])
+        return a if x < y or y != y else b
+
+
 class ArgMax(Aggregate):
     """The first column's value in the row where the second is largest; the oldest such row.
 
@@ -121,3 +133,13 @@ class ArgMax(Aggregate):
     def lower(partial: tuple[Any, Any]) -> Any:
         """The argument alone."""
         return partial[0]
+
+
+class ArgMin(ArgMax):
+    """The first column's value in the row where the second is smallest; the oldest such row."""
+
+    @staticmethod
+    def combine(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+        """The smaller's; the older's where they are equal."""
+        x, y = a[1], b[1]
+        return b if y < x or (x != x and y == y) else a

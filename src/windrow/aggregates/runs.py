@@ -1,7 +1,11 @@
-"""Runs: how long values kept rising."""
+"""Runs: how long values kept rising, and when."""
+
+from typing import Any
 
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.schema import Field, Schema
+from windrow.aggregates.values import canonical
+from windrow.errors import BadSpecification, BadValue
 
 Run = tuple[int, float, float, int, int, int, int]
 
@@ -62,4 +66,86 @@ class LongestRun(Aggregate):
     @staticmethod
     def useless(total: Run, oldest: Run) -> bool:
         """Rows before the longest run: what they were part of was shorter, and is over."""
+        return total[6] >= oldest[0]
+
+
+TimedRun = tuple[int, float, float, int, int, int, int, Any, Any, Any, Any]
+_ANSWERS = ("first", "last", "interval")
+
+
+class LongestRunTime(Aggregate):
+    """When the longest run of rising numbers was: the first column's value where it begins.
+
+    The second column is what rises. ``answer="last"`` gives the first column's value where the run
+    ends, ``answer="interval"`` the last less the first, for times and numbers. Of equal runs the
+    oldest counts. How many rows it has is ``LongestRun``.
+
+    >>> import windrow as wr
+    >>> window = wr.windows.DabaLite(wr.LongestRunTime(answer="interval"))
+    >>> for at, x in ((10, 3), (11, 1), (14, 2), (20, 5), (21, 4)): window.insert((at, x))
+    >>> window.query()
+    9
+    """
+
+    reproducible = True
+    inputs = ("any", "number")
+    name = "longest_run_first"
+    schema = Schema(
+        (
+            *LongestRun.schema.fields,
+            Field("head_end", "value"),
+            Field("tail_begin", "value"),
+            Field("run_begin", "value"),
+            Field("run_end", "value"),
+        )
+    )
+
+    def __init__(self, *columns: str, answer: str = "first", **options: Any) -> None:
+        if answer not in _ANSWERS:
+            raise BadSpecification(f"answer= is one of {', '.join(_ANSWERS)}, not {answer!r}")
+        super().__init__(*columns, **options)
+        self.answers = answer
+        if answer != "first":
+            self.name = f"longest_run_{answer}"
+
+    def options(self) -> dict[str, Any]:
+        """``answer`` only where it is not the default."""
+        found = {k: v for k, v in super().options().items() if k not in ("name", "answers")}
+        return found if self.answers == "first" else {**found, "answer": self.answers}
+
+    @staticmethod
+    def lift(at: Any, x: float) -> TimedRun:
+        """A run of one row, which begins and ends there."""
+        at = canonical(at)
+        return (*LongestRun.lift(x), at, at, at, at)
+
+    @staticmethod
+    def combine(a: TimedRun, b: TimedRun) -> TimedRun:
+        """As without times; those go with the runs whose ends they are."""
+        meet = b[1] > a[2]
+        run = LongestRun.combine(a[:7], b[:7])
+        head = b[7] if meet and a[3] == a[0] else a[7]
+        tail = a[8] if meet and b[4] == b[0] else b[8]
+        longest, times = a[5], a[9:]
+        if meet and a[4] + b[3] > longest:
+            longest, times = a[4] + b[3], (a[8], b[7])
+        if b[5] > longest:
+            times = b[9:]
+        return (*run, head, tail, *times)
+
+    def lower(self, p: TimedRun) -> Any:
+        """Where it begins, where it ends, or how far that is apart."""
+        if self.answers != "interval":
+            return p[9] if self.answers == "first" else p[10]
+        try:
+            return p[10] - p[9]
+        except TypeError:
+            raise BadValue(
+                f"{self!r}: {p[10]!r} and {p[9]!r} have no difference: give times or numbers, or "
+                'say answer="first"'
+            ) from None
+
+    @staticmethod
+    def useless(total: TimedRun, oldest: TimedRun) -> bool:
+        """Rows before the longest run, as without times."""
         return total[6] >= oldest[0]

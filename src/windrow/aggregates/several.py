@@ -9,7 +9,17 @@ from windrow.aggregates.values import Family
 from windrow.errors import BadSpecification, BadValue
 
 Partials = tuple[Partial, ...]
-_NARROW = ("any", "orderable", "number", "positive", "text", "string", "bytes")
+_NARROW = (
+    "any",
+    "orderable",
+    "number",
+    "positive",
+    "integer",
+    "boolean",
+    "text",
+    "string",
+    "bytes",
+)
 
 
 class Several(Aggregate):

@@ -217,7 +217,7 @@ class Counter:
         """Place and width of what the next insert may overwrite."""
         layout = self.layout
         if layout.word:
-            return layout.head_bits, layout.k
+            return layout.head_bits, layout.k * layout.cell_bits
         index &= (1 << layout.i_bits) - 1
         return layout.head_bits + index * layout.cell_bits, layout.cell_bits
 
@@ -238,7 +238,7 @@ class Counter:
         at, width = self._touched(i)
         old = packed.get(at, width)
         if layout.word:
-            packed.put(at, width, old >> 1 | cell << layout.k - 1)
+            packed.put(at, width, old >> layout.cell_bits | cell << width - layout.cell_bits)
             return y, 0, 0
         packed.put(at, width, cell)
         return y, i + 1 if i + 1 < layout.k else 0, B - old + cell
@@ -262,8 +262,11 @@ class Counter:
         layout = self.layout
         y, m, i, B = self._fields()
         if layout.word:
-            word = self._packed.get(layout.head_bits, layout.k)
-            oldest, next_oldest, B = word & 1, word >> 1 & 1, word.bit_count()
+            size, mask = layout.cell_bits, (1 << layout.cell_bits) - 1
+            word = self._packed.get(layout.head_bits, layout.k * size)
+            oldest, next_oldest, B = word & mask, word >> size & mask, word.bit_count()
+            if size > 1:
+                B = sum(word >> size * j & mask for j in range(layout.k))
         elif layout.n == 1:
             oldest = next_oldest = 0
         else:
@@ -277,7 +280,4 @@ class Counter:
 
     def _answer(self, twice: int) -> float:
         layout = self.layout
-        twice = min(max(twice, 0), 2 * layout.W * layout.V)
-        if isinstance(layout.R, int):
-            return twice * layout.R / (2 * layout.V)
-        return twice / (2 * layout.V) * layout.R
+        return float(min(max(twice, 0), 2 * layout.W * layout.V)) * layout.scale

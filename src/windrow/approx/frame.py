@@ -13,7 +13,7 @@ from windrow.approx.bits import BitReader, BitWriter
 from windrow.approx.parameters import read_epsilon, write_epsilon
 from windrow.errors import BadBytes
 
-VERSION = 1
+VERSION = 2
 HEADER = 16
 Parameters = tuple[int, int, Any, Fraction, bool]
 

@@ -40,7 +40,10 @@ ROUNDING = Fraction(1, 2) + Fraction(1, 1 << SLACK_BITS)
 """What rounding one value costs at most, in units: half a unit, and the rounded reciprocal."""
 
 WORD = 48
-"""Up to so many cells of one bit are kept in one machine word, which needs neither i nor B."""
+"""Cells of up to so many bits in all are one word, which is shifted and needs neither i nor B."""
+
+LONGEST_WORD = 512
+"""Where the lower bound leaves no room for i and B, so many bits are shifted: still a constant."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,19 @@ class Layout:
         """The largest error, in units."""
         return Fraction(self.theta - 1, 2) + self.W * self.rounding
 
+    @property
+    def scale(self) -> float:
+        """What half a unit is worth."""
+        return self.R / (2 * self.V)
+
     def units_of(self, value: int) -> int:
         """x' = Round(x · V / R): multiplied by a rounded reciprocal, off by at most 1/2 + 2⁻⁸."""
         return (value * self.factor + (1 << self.shift >> 1)) >> self.shift
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the word of cells is longer than a machine's, or has cells of several bits."""
+        return self.word and (self.cell_bits > 1 or self.k > WORD)
 
     def widths(self) -> dict[str, int]:
         """Bits of each field, by the paper's names."""

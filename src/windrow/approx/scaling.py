@@ -15,9 +15,8 @@ import numpy as np
 
 from windrow.approx import frame
 from windrow.approx.base import Counter
-from windrow.approx.layout import counting_bound
 from windrow.approx.parameters import checked_epsilon, checked_window
-from windrow.approx.summing import summing_layout
+from windrow.approx.summing import real_bound, summing_layout
 from windrow.errors import BadSpecification, BadValue
 
 
@@ -69,10 +68,7 @@ class RealSum(Counter):
 
     def lower_bound_bits(self) -> int:
         """Lemma 11, and Lemma 12 with as many letters as the reals allow."""
-        W, epsilon = self.window, self._epsilon
-        ratio = 1 / (2 * W * epsilon)
-        letters = -(-ratio.numerator // ratio.denominator)  # multiples of more than 2RWε, below R
-        return max(counting_bound(W, epsilon), math.ceil(W * math.log2(letters) * (1 - 1e-12)))
+        return real_bound(self.window, self._epsilon)
 
     def insert_many(self, values: Any) -> None:
         """Take many values in order: compiled, and either all of them or none."""

@@ -19,6 +19,8 @@ can be. (In the paper's names: k/W = V/θ ≈ 1/(2Wε), so k ≈ 1/(2ε).) For V
 
 All v are tried and the one with the fewest bits in all is taken.
 
+Cells of up to 48 bits in all are one machine word, which needs neither i nor B. Otherwise
+
 Fields: y ⌈log θ⌉, i ⌈log W⌉, B ⌈log(⌊(θ − 1 + WV)/θ⌋ + 1)⌉, b W·⌈log(⌊(θ − 1 + V)/θ⌋ + 1)⌉ bits:
 W·log(1/(2Wε) + 1)·(1 + o(1)), as in Theorem 18, for ε = o(1/W). A cell has a whole number of bits,
 so where 1/(2Wε) is a small constant it is up to one bit a value more than the formula.
@@ -26,7 +28,7 @@ so where 1/(2Wε) is a small constant it is up to one bit a value more than the 
 
 from fractions import Fraction
 
-from windrow.approx.layout import Layout
+from windrow.approx.layout import WORD, Layout
 
 
 def small_epsilon_layout(
@@ -37,6 +39,6 @@ def small_epsilon_layout(
     if two_w_epsilon * V + 1 - 2 * W * rounding < 1:
         return None
     name = "exact" if theta == 1 and not rounding else "algorithm 3"
-    return Layout(
-        name, W, R, V, 1, theta, rounding, y_bits=(theta - 1).bit_length(), seen_bits=seen_bits
-    )
+    y_bits = (theta - 1).bit_length()
+    word = W * ((theta - 1 + V) // theta).bit_length() <= WORD
+    return Layout(name, W, R, V, 1, theta, rounding, word=word, y_bits=y_bits, seen_bits=seen_bits)

@@ -7,7 +7,7 @@ V = R rounds nothing (ρ = 0) and V = 2^v < R rounds each value. All v are tried
 v = ⌈log(log(W)/ε)⌉ among them, and the fewest bits win; Algorithm 3 (``small_epsilon``) and exact
 storage take part in the same choice, so ε decides: below about 1/(2W) no n is left.
 
-Fields: y ⌈log 2nV⌉, m ⌈log n⌉, b k bits, and i ⌈log k⌉, B ⌈log(k+1)⌉; up to 48 blocks are one
+Fields: y ⌈log (2n−1)V⌉, m ⌈log n⌉, b k bits, and i ⌈log k⌉, B ⌈log(k+1)⌉; up to 48 blocks are one
 machine word, which is shifted and whose ones are counted by one instruction: then no i and no B.
 
 Paper: Ben Basat, Einziger, Friedman, Kassner (SWAT 2016), Section 4.
@@ -15,12 +15,13 @@ Paper: Ben Basat, Einziger, Friedman, Kassner (SWAT 2016), Section 4.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from windrow.approx.base import Counter
-from windrow.approx.layout import ROUNDING, WORD, Layout, counting_bound
+from windrow.approx.layout import LONGEST_WORD, ROUNDING, WORD, Layout, counting_bound
 from windrow.approx.parameters import checked_epsilon, checked_maximum, checked_window
 from windrow.approx.small_epsilon import small_epsilon_layout
 
@@ -35,7 +36,7 @@ def blocks_layout(
     if longest < 1:
         return None
     n = min(int(longest), W)
-    y_bits = (2 * n * V - 1).bit_length()
+    y_bits = ((2 * n - 1) * V - 1).bit_length()  # y < θ = nV when a block begins, and n − 1 values
     word = -(-W // n) <= WORD
     return Layout(
         "algorithm 2", W, R, V, n, n * V, rounding, word=word, y_bits=y_bits, seen_bits=seen_bits
@@ -58,12 +59,27 @@ def _candidates(W: int, R: int | float, epsilon: Fraction, seen_bits: int) -> It
 
 @lru_cache(maxsize=1024)
 def summing_layout(W: int, R: int | float, epsilon: Fraction, seen_bits: int = 0) -> Layout | None:
-    """The layout with the fewest bits; among equals the one with the smaller error."""
-    return min(
+    """The layout with the fewest bits; among equals the one with the smaller error.
+
+    Where that is more than three times the lower bound and 8 bits, the cells become a word that is
+    shifted as a whole, if they have at most 512 bits: that saves i and B.
+    """
+    best = min(
         _candidates(W, R, epsilon, seen_bits),
         key=lambda layout: (layout.bits, layout.error_units / layout.V),
         default=None,
     )
+    if best is None or best.word or best.k * best.cell_bits > LONGEST_WORD:
+        return best
+    bound = summing_bound(W, R, epsilon) if isinstance(R, int) else real_bound(W, epsilon)
+    return replace(best, word=True) if best.bits - seen_bits > 3 * bound + 8 else best
+
+
+def real_bound(W: int, epsilon: Fraction) -> int:
+    """Lemma 11, and Lemma 12 with as many letters as the reals allow."""
+    ratio = 1 / (2 * W * epsilon)
+    letters = -(-ratio.numerator // ratio.denominator)  # multiples of more than 2RWε, below R
+    return max(counting_bound(W, epsilon), math.ceil(W * math.log2(letters) * (1 - 1e-12)))
 
 
 def summing_bound(W: int, R: int, epsilon: Fraction) -> int:

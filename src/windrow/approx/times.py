@@ -2,7 +2,9 @@
 
 A window of W ticks ends with the open tick, the one of the newest time. The sum of a tick must stay
 within the counter's maximum; the open tick's sum is kept beside the counter (``open``) until time
-moves on. After an idle gap the counter takes the missing ticks as zeros in O(min(k, gap)) steps.
+moves on. After an idle gap the counter takes the missing ticks as zeros in O(min(k, gap)) steps;
+after a gap of a whole window nothing is left to know, and the counter begins anew. Ticks are
+multiples of their length from the epoch (or ``origin``) on, wherever the data begins.
 
 For the window (t − T, t] with T = W ticks, the one tick that is partly in it counts as out: at most
 one tick's maximum is missing, and that is part of ``error_bound``. Where times are whole ticks
@@ -137,9 +139,11 @@ class OverTime:
         return tick
 
     def _advance(self, tick: int) -> None:
-        if self._now is not None:
+        if self._now is not None and tick - self._now < self.counter.window:
             self.counter.insert(self._open)
             self.counter.skip(tick - self._now - 1)
+        elif self._now is not None:
+            self.counter = self.counter._fresh()
         self._open = 0
         self._now = tick
 

@@ -9,10 +9,16 @@ import pyarrow as pa
 
 from windrow.aggregates import (
     EMPTY,
+    M4,
     Aggregate,
+    All,
     ArgMax,
+    ArgMin,
+    BottomK,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
@@ -21,24 +27,40 @@ from windrow.aggregates import (
     Mean,
     Median,
     Min,
+    MinCount,
+    Mode,
+    Product,
     Quantile,
     Rank,
+    RelativeVariation,
+    Spread,
     StdDev,
     Sum,
+    TopK,
     Variance,
 )
+from windrow.aggregates.logic import Any as AnyTrue
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
+from windrow.columns.answer_types import answer_type
 from windrow.columns.builtin import kernels
 from windrow.columns.distinct import distinct_answers
+from windrow.columns.extremes import corner_answers, few_answers
+from windrow.columns.frequencies import entropy_answers, mode_answers
 from windrow.columns.jit import njit
+from windrow.columns.lists import collect_answers
 from windrow.columns.middles import Middle, lifted_runs, needs_lists, stand_ins
 from windrow.columns.middles import inserted as with_values
 from windrow.columns.moments import float_moments, segment_moments
-from windrow.columns.prepare import Column, Prepared, array_of, has_nan
+from windrow.columns.plain import WHOLE, check_types
+from windrow.columns.power_kernels import KINDS as POWERS
+from windrow.columns.power_sums import power_answers
+from windrow.columns.prepare import Column, Prepared, array_of
 from windrow.columns.quantiles import quantile_answers
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.columns.ranks import rank_answers
 from windrow.columns.sums import float_sums
+from windrow.columns.turned import ORDERED_NAN, ordered, turned
 from windrow.errors import BadSpecification, BadValue, SumOverflow
 
 _LARGEST_EXACT = 1 << 53
@@ -151,26 +173,25 @@ class Task:
         gone = self.present() < needed
         return gone if gone.any() else None
 
-    def listed(self, answers: list[Any], kind: pa.DataType | None) -> pa.Array:
-        """Answers that Python made of a column of some type."""
+    def listed(self, answers: list[Any], kinds: list[pa.DataType]) -> pa.Array:
+        """Answers that Python made of columns of some types."""
         missing = self.missing()
         if missing is not None and (self.asked or self.aggregate.empty is None):
             answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
-        if kind is not None and pa.types.is_decimal(kind) and type(self.aggregate) is Sum:
-            return pa.array(answers, type=pa.decimal128(38, kind.scale))
-        return pa.array(answers)
+        return pa.array(answers, type=answer_type(self.aggregate, kinds))
 
     def floats(self) -> Array:
         """The input as floats, 0 where missing."""
         values = self.column.filled(0)
         return values if self.column.is_float else values.astype(np.float64)
 
-    def require_numbers(self) -> None:
+    def require_numbers(self, column: Column | None = None) -> None:
         """Refuse what cannot be added, and leave what is exact only one by one to Python."""
-        kind = self.column.type
-        if not self.column.is_number and not pa.types.is_decimal(kind):
+        column = self.column if column is None else column
+        kind = column.type
+        if not column.is_number and not pa.types.is_decimal(kind):
             raise BadValue(
-                f"{self.aggregate!r}: column {self.column.name!r} has type {kind}, which cannot be "
+                f"{self.aggregate!r}: column {column.name!r} has type {kind}, which cannot be "
                 "added. Cast it to a number, or use Count, First, Last, Min or Max"
             )
 
@@ -348,33 +369,41 @@ def _moments_with_middle(task: Task, aggregate: Variance) -> pa.Array:
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
 
 
-_ORDERED_NAN = np.iinfo(np.int64).max
-
-
-@njit(cache=True, nogil=True)
-def _turned(bits, out):  # type: ignore[no-untyped-def]
-    """Bits of floats as integers in the same order, and back; every NaN is the largest."""
-    for i in range(len(bits)):
-        b = bits[i]
-        out[i] = b if b >= 0 else b ^ 0x7FFFFFFFFFFFFFFF
-
-
-def _ordered(column: Column, threads: int) -> tuple[Array, bool]:
-    """Values that ``>`` orders; True where they are turned floats."""
-    values = column.values
-    if column.is_float and any(shared_out(len(values), threads, partial(has_nan, values))):
-        canonical = np.where(np.isnan(values), np.nan, values) + 0.0
-        turned = np.empty(len(values), np.int64)
-        _turned(canonical.view(np.int64), turned)
-        turned[np.isnan(values)] = _ORDERED_NAN
-        return turned, True
-    return values, False
+def _powers(task: Task) -> pa.Array:
+    """Covariance, correlation and the like: see ``power_sums``."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
+    columns = input_columns(aggregate, task.table)
+    for column in columns:
+        task.require_numbers(column)
+    if any(column.words is not None for column in columns):
+        return _interpreted(task)
+    masks = [column.valid for column in columns if column.valid is not None]
+    valid = np.logical_and.reduce(masks) if masks else None
+    out = power_answers(aggregate, columns, valid, task.ranges, task.middle, task.place)
+    if out is None:
+        return _interpreted(task)
+    return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
 def _extreme(task: Task) -> pa.Array:
     column = task.column
-    smallest = isinstance(task.aggregate, Min)
-    values, turned = _ordered(column, task.ranges.threads)
+    if task.aggregate.input_kinds == ("boolean",) and not pa.types.is_boolean(column.type):
+        raise BadValue(
+            f"{task.aggregate!r}: column {column.name!r} has type {column.type}, not booleans: "
+            "compare it with something first"
+        )
+    out = _extremes(task, isinstance(task.aggregate, Min))
+    missing = task.missing()
+    if column.words is not None and missing is not None:
+        out[missing] = 0
+    return column.arrow(out, missing)
+
+
+def _extremes(task: Task, smallest: bool) -> Array:
+    """The smallest or largest value of every range; those of empty ones are arbitrary."""
+    column = task.column
+    values, was_turned = ordered(column, task.ranges.threads)
     if values.dtype == np.float64:
         never: Any = np.inf if smallest else -np.inf
     else:
@@ -388,14 +417,51 @@ def _extreme(task: Task) -> pa.Array:
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values,), first, last, never, zero, out)
     )
-    if turned:
+    if was_turned:
         back = np.empty(len(out), np.int64)
-        _turned(out, back)
-        out = np.where(out == _ORDERED_NAN, np.nan, back.view(np.float64))
+        turned(out, back)
+        out = np.where(out == ORDERED_NAN, np.nan, back.view(np.float64))
+    return out
+
+
+def _spread(task: Task) -> pa.Array:
+    """Two extremes of the same column, and their difference, or that divided by the largest."""
+    task.require_numbers()
+    if task.column.words is not None:
+        return _interpreted(task)
+    low, high = (_extremes(task, smallest) for smallest in (True, False))
     missing = task.missing()
-    if column.words is not None and missing is not None:
-        out[missing] = 0
-    return column.arrow(out, missing)
+    if missing is not None:
+        low, high = (np.where(missing, high.dtype.type(0), x) for x in (low, high))
+    with np.errstate(all="ignore"):
+        gaps = high - low
+        if type(task.aggregate) is RelativeVariation:
+            if not task.column.is_float:  # differences of 64 bits fit where there is no sign
+                gaps = gaps.view(np.uint64).astype(np.float64)
+            shares = gaps / high
+            shares = np.where((high == 0) & (gaps > 0), np.inf, shares) + 0.0
+            return array_of(np.where(np.isnan(shares), np.nan, shares), mask=missing)
+    if not task.column.is_float:
+        missing = too_large(task, gaps < 0, missing, lambda row: int(high[row]) - int(low[row]))
+        return array_of(gaps, mask=missing)
+    return array_of(np.where(np.isnan(gaps), np.nan, gaps), mask=missing)
+
+
+def too_large(
+    task: Task, bad: Array, missing: Array | None, exactly: Callable[[int], Any]
+) -> Array | None:
+    """What is missing when answers that int64 cannot hold are null, or an error about the first."""
+    bad = bad if missing is None else bad & ~missing
+    if not bad.any():
+        return missing
+    if task.aggregate.overflow == "error":
+        row = int(np.flatnonzero(bad)[0])
+        raise SumOverflow(
+            f"{task.aggregate!r}: the answer for the window of row {task.table.original_row(row)}, "
+            f"column {task.column.name!r}, is {exactly(row)}, which int64 cannot hold. Cast the "
+            'column to float, or say overflow="null"'
+        )
+    return bad if missing is None else bad | missing
 
 
 def _valid_mask(task: Task) -> Array:
@@ -404,10 +470,10 @@ def _valid_mask(task: Task) -> Array:
 
 
 def _arg_max(task: Task) -> pa.Array:
-    values, _ = _ordered(task.columns[1], task.ranges.threads)
+    values, _ = ordered(task.columns[1], task.ranges.threads)
     rows = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
-    module = kernels("arg_max")
+    module = kernels("arg_min" if isinstance(task.aggregate, ArgMin) else "arg_max")
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values, valid), first, last, rows)
     )
@@ -427,10 +493,10 @@ def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
 
 
 def _max_count(task: Task) -> pa.Array:
-    values, _ = _ordered(task.column, task.ranges.threads)
+    values, _ = ordered(task.column, task.ranges.threads)
     out = np.empty(len(task.ranges), np.int64)
     valid = _valid_mask(task)
-    module = kernels("max_count")
+    module = kernels("min_count" if isinstance(task.aggregate, MinCount) else "max_count")
     task.ranges.in_parallel(
         lambda first, last: task.ranges.run(module, (values, valid), first, last, out)
     )
@@ -491,10 +557,11 @@ def _interpreted(task: Task) -> pa.Array:
         known = [EMPTY] * (count - 1) + [task.middle.partial]
         rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
     answers = own.run_interpreted(task.aggregate, rows, task.ranges)
-    return task.listed(answers, task.columns[0].type if task.columns else None)
+    return task.listed(answers, [column.type for column in task.columns])
 
 
 def _own(task: Task) -> pa.Array:
+    check_types(task.aggregate, task.columns)
     if task.middle is not None:
         return _own_with_middle(task)
     valid, counts = task.together()
@@ -505,8 +572,32 @@ def _own(task: Task) -> pa.Array:
         if compiled.module is not None:
             inputs = tuple(column.filled(0) for column in task.columns)
             out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
+            if type(task.aggregate) is Product and not task.column.is_float:
+                return whole_products(task, out, inputs, valid, counts, lifted=False)
             return array_of(out, mask=task.missing())
     return _interpreted(task)
+
+
+def whole_products(
+    task: Task,
+    floats: Array,
+    inputs: tuple[Array, ...],
+    valid: Array | None,
+    counts: Array | None,
+    lifted: bool,
+) -> pa.Array:
+    """Products of integers, given as floats; once more as integers where floats do not tell."""
+    missing = task.missing()
+    size = np.abs(floats)
+    if not (size < _LARGEST_EXACT).all():
+        kinds = () if lifted else (np.dtype(np.int64),)
+        compiled = own.compile_aggregate(WHOLE, kinds, valid is not None, lifted)
+        least = 1 if lifted else task.least  # a lifted row may stand for many
+        whole = own.run_compiled(compiled, inputs, valid, counts, task.ranges, least)
+        bad = (size > 2.0**63) | ((size == 2.0**63) & ((whole < 0) != (floats < 0)))
+        missing = too_large(task, bad, missing, lambda row: f"about {floats[row]:.3g}")
+        return array_of(whole, mask=missing)
+    return array_of(floats.astype(np.int64), mask=missing)
 
 
 def _own_with_middle(task: Task) -> pa.Array:
@@ -524,6 +615,8 @@ def _own_with_middle(task: Task) -> pa.Array:
     fields = [np.insert(f, task.place, p) for f, p in zip(fields, parts, strict=True)]
     compiled = own.compile_aggregate(task.aggregate, (), False, lifted=True)
     out = own.run_compiled(compiled, tuple(fields), None, None, task.ranges, 0)
+    if type(task.aggregate) is Product and not task.column.is_float:
+        return whole_products(task, out, tuple(fields), None, None, lifted=True)
     return array_of(out, mask=task.missing())
 
 
@@ -538,19 +631,32 @@ BY_CLASS: dict[type[Aggregate], Callable[[Task], pa.Array]] = {
     Max: _extreme,
     MaxCount: _max_count,
     ArgMax: _arg_max,
+    ArgMin: _arg_max,
+    MinCount: _max_count,
+    All: _extreme,
+    AnyTrue: _extreme,
+    Spread: _spread,
+    RelativeVariation: _spread,
     First: _end,
     Last: _end,
     Quantile: quantile_answers,
     Median: quantile_answers,
     Rank: rank_answers,
     Distinct: distinct_answers,
+    Mode: mode_answers,
+    Entropy: entropy_answers,
+    TopK: few_answers,
+    BottomK: few_answers,
+    Collect: collect_answers,
+    M4: corner_answers,
+    **dict.fromkeys(POWERS, _powers),
 }
 
 
-NEED_NO_STAND_INS = (Count, Variance, StdDev)
-IN_ORDER = (Quantile, Median, Rank, Distinct)
+NEED_NO_STAND_INS = (Count, Variance, StdDev, *POWERS)
+IN_ORDER = (Quantile, Median, Rank, Distinct, Mode, Entropy, TopK, BottomK)
 """Answered from blocks of sorted rows; see ``sorted_blocks``."""
-FORWARD_ONLY = (Variance, StdDev, MaxCount, ArgMax)
+FORWARD_ONLY = (Variance, StdDev, MaxCount, MinCount, ArgMax, ArgMin, M4)
 """Compiled only for ranges that never move back."""
 
 
@@ -572,9 +678,10 @@ def answer(
     without = task.middle is not None and task.stand_ins is None
     if without and type(aggregate) in BY_CLASS and type(aggregate) not in NEED_NO_STAND_INS:
         return _interpreted(task)
-    if ranges.forced and type(aggregate) in BY_CLASS and type(aggregate) not in (Min, Max):
+    all_ways = isinstance(aggregate, Min | Max | PowerSums)
+    if ranges.forced and type(aggregate) in BY_CLASS and not all_ways:
         raise BadSpecification(
-            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max and aggregates of "
-            'your own have); use "auto"'
+            f"algorithm=: {aggregate!r} has no such kernel on columns (Min, Max, Covariance and "
+            'its kin, and aggregates of your own have); use "auto"'
         )
     return BY_CLASS.get(type(aggregate), _own)(task)

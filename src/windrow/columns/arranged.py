@@ -11,12 +11,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import Aggregate, GeometricMean, StdDev, Sum, Variance, exact
+from windrow.aggregates import (
+    Aggregate,
+    GeometricMean,
+    Product,
+    Spread,
+    StdDev,
+    Sum,
+    Variance,
+    exact,
+)
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
-from windrow.columns.answers import BY_CLASS, Task, differences, means_of_logarithms, prefix_sums
+from windrow.columns.answers import (
+    BY_CLASS,
+    Task,
+    differences,
+    means_of_logarithms,
+    prefix_sums,
+    whole_products,
+)
 from windrow.columns.builtin import kernels
 from windrow.columns.expansions import exact_variances
 from windrow.columns.jit import njit
+from windrow.columns.power_sums import from_parts
 from windrow.columns.prepare import (
     Column,
     Prepared,
@@ -32,6 +50,7 @@ from windrow.columns.ranges import Array, Ranges
 from windrow.columns.slots import (
     Arrays,
     Form,
+    MonomialSlot,
     OddSlot,
     OwnSlot,
     PowerSlot,
@@ -248,6 +267,8 @@ def answer(form: Form, arranged: Arranged, ranges: Ranges, least: int) -> tuple[
     rows = filled(arranged.slot(form.rows.name)[0])
     if isinstance(slot, PowerSlot):
         return _moments(form, arranged, _Task(aggregate, [], rows, ranges, least), rows), 0
+    if isinstance(slot, MonomialSlot):
+        return _powers(form, arranged, _Task(aggregate, [], rows, ranges, least), rows), 0
     arrays = [] if slot is None else arranged.slot(slot.name)
     named = slot is not None and not isinstance(slot, OwnSlot | PythonSlot)
     columns = [number_column(array, _name(aggregate, i)) for i, array in enumerate(arrays * named)]
@@ -255,27 +276,36 @@ def answer(form: Form, arranged: Arranged, ranges: Ranges, least: int) -> tuple[
     if isinstance(slot, PythonSlot):
         return _by_python(task, slot, arrays), 0
     if isinstance(slot, OwnSlot):
-        return _compiled(task, arrays), 0
+        return _compiled(task, arrays, slot)
     if isinstance(aggregate, GeometricMean):
         return means_of_logarithms(task, task.column.filled(0)), 0
     found = BY_CLASS[type(aggregate)](task)
-    if type(aggregate) is not Sum or task.column.is_float:
+    if type(aggregate) not in (Sum, Spread) or task.column.is_float:
         return found, 0
+    return found, _too_large(task, found)
+
+
+def _too_large(task: Task, found: pa.Array) -> int:
+    """How many answers are missing although there are rows."""
     missing = task.missing()
-    return found, found.null_count - (0 if missing is None else int(missing.sum()))
+    return int(found.null_count) - (0 if missing is None else int(missing.sum()))
 
 
 def _name(aggregate: Aggregate, place: int) -> str:
     return aggregate.columns[place] if place < len(aggregate.columns) else ""
 
 
-def _compiled(task: Task, arrays: Arrays) -> pa.Array:
+def _compiled(task: Task, arrays: Arrays, slot: OwnSlot) -> tuple[pa.Array, int]:
     valid = valid_of(arrays[0])
     compiled = own.compile_aggregate(task.aggregate, (), valid is not None, lifted=True)
     counts = None if valid is None else prefix_sums(valid)
     inputs = tuple(numbers_of(array) for array in arrays)
     out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, 1)
-    return array_of(out, mask=task.missing())
+    if type(task.aggregate) is Product and not slot.columns[0].is_float:
+        task.columns = slot.columns
+        found = whole_products(task, out, inputs, valid, counts, lifted=True)
+        return found, _too_large(task, found)
+    return array_of(out, mask=task.missing()), 0
 
 
 def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
@@ -300,6 +330,18 @@ def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Arra
         known = _known_partials(form.slots[-1], texts)
         _with_odd_rows(aggregate, inputs, rows, known, ranges, out)
     return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+
+
+def _powers(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
+    """Moments from sums of monomials; odd rows are known by their partials."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
+    *sums, texts = (arranged.slot(slot.name) for slot in form.slots)
+    parts = [[filled(array) for array in arrays] for arrays in sums]
+    odd = texts[0]
+    known = _known_partials(form.slots[-1], odd) if odd.null_count < len(odd) else {}
+    out = from_parts(aggregate, parts, rows.astype(np.float64), known, task.ranges)
+    return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
 def _with_odd_rows(
@@ -337,4 +379,4 @@ def _power_sums(x: float, high: float, low: float) -> tuple[int, int, int]:
 
 def _by_python(task: Task, slot: PythonSlot, arrays: Arrays) -> pa.Array:
     answers = own.run_interpreted(task.aggregate, slot.rows(arrays), task.ranges)
-    return task.listed(answers, arrays[0].type if len(arrays) > 1 else None)
+    return task.listed(answers, [array.type for array in arrays[:-1]])

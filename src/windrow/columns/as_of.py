@@ -52,6 +52,8 @@ def refuse(spec: Rolling) -> None:
     """Windows that have no meaning for a label, or that would look into its future."""
     if spec.every is not None:
         raise Refused("as_of() answers labels, not ticks: leave every= out")
+    for name, aggregate, _ in spec.sequential:
+        raise Refused(f"as_of(): {name}: {aggregate!r} answers rows, and a label is none")
     for label, window in spec.windows.items():
         if isinstance(window, Bounds):
             raise Refused(f"as_of(): window {label!r} takes its bounds from the events' own rows")

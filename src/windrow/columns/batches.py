@@ -33,6 +33,11 @@ class Batches:
         others = any(isinstance(w, Bounds | Kept) for w in spec.windows.values())
         if spec.every is not None or others:
             raise BadSpecification("stream(): windows of rows and of time only, without every=")
+        for name, aggregate, _ in spec.sequential:
+            raise BadSpecification(
+                f"stream(): {name}: {aggregate!r} has a state for each key and no live rows; "
+                "windrow.approx.Bank takes batches"
+            )
         self.spec = spec
         self._kept: pa.Table | None = None
         self._answered = np.empty(0, np.bool_)

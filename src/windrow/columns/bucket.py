@@ -8,6 +8,7 @@ before it are answered, in order of time; the others wait. What is kept lies in 
     log        rows before the frontier, only the columns that windows look at, in segments of time
     middles    for each time window a queue of folded segments (``segment_queue``)
     recent     for each rows window the last rows of every key
+    counters   for sequential aggregates a state for every key, and no rows (``counter_cells``)
 
 and a *head* that says where everything is; its size does not depend on rows, keys or lengths of
 windows. A segment is written once, read while it leaves a window, and removed when it has left the
@@ -24,11 +25,12 @@ import pyarrow as pa
 
 from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
+from windrow.columns.counter_cells import CounterCells
 from windrow.columns.emission import EMISSIONS
-from windrow.columns.prepare import Prepared, array_of, plain_column, valid_of
+from windrow.columns.prepare import Prepared, array_of, plain_column, time_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
-from windrow.columns.stream_plan import LONG_AGO, Head, StreamPlan, Turn, ticks
+from windrow.columns.stream_plan import LONG_AGO, Chunks, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
 from windrow.errors import Refused
 from windrow.stores.chunks import Space
@@ -66,11 +68,15 @@ class Bucket:
         self.spec = plan.spec
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
-        self.forms = {a: form_of(a, plan.schema) for a in self.spec.aggregates}
+        self.forms = {a: form_of(a, plan.schema) for a in plan.folded}
         self.adapted = self.head.contract != plan.contract()
         """Whether windows or aggregates are others than those of the last turn."""
         if self.adapted:
             adapt(self)
+        self.counters: CounterCells | None = None
+        if self.spec.sequential:
+            clock = time_column(plan.schema.empty_table(), str(self.spec.time), self.spec.unit)[1]
+            self.counters = CounterCells(self, clock)
 
     def planned(self, plan: StreamPlan) -> StreamPlan:
         """What is to be computed, where the state has a say in it."""
@@ -234,7 +240,7 @@ class Bucket:
 
     def views(self) -> list[Any]:
         """One for every window."""
-        return [view_of(self, label) for label in self.spec.windows]
+        return [view_of(self, label) for label in self.spec.windows if self.plan.folded]
 
     def in_order(self, table: pa.Table) -> New:
         """Rows by key, time and tie."""
@@ -250,6 +256,8 @@ class Bucket:
         """The answers of what is asked for, by name."""
         kept = new.table.select(self.plan.kept)
         answers: dict[str, pa.Array] = {}
+        if self.counters is not None:
+            self.counters.answer(new, answers)
         for view in views:
             view.answer(new, kept, answers)
         return {name: answers[name] for name, _, _ in self.spec.outputs}
@@ -306,12 +314,17 @@ class Bucket:
         head = self.head
         if head.latest is None or head.frontier is None:
             return
-        start = min(reach.start for reach in self.plan.reaches.values())
-        if head.latest > head.frontier - self.plan.overlap + start:
+        starts = [reach.start for reach in self.plan.reaches.values()]
+        if self.counters is not None:
+            reach = self.counters.reach()
+            if reach is None:
+                return
+            starts.append(-reach)
+        if head.latest > head.frontier - self.plan.overlap + min(starts):
             return
         self.log.clear(head.log_bytes)
         head.sights, head.latest, head.log_rows = {}, None, 0
-        head.oldest, head.shelves = head.next, 1
+        head.oldest, head.shelves, head.counters = head.next, 1, Chunks()
 
 
 def _filtered(table: pa.Table, keep: Array) -> pa.Table:

@@ -103,48 +103,51 @@ from windrow.columns.fused import fma
 """
 
 
-def arg_max() -> Parts:
-    """The row of the largest value, the oldest of equal ones; -1 where there is none."""
+def arg_extreme(better: str) -> Parts:
+    """The row of the largest or smallest value, the oldest of equals; -1 where there is none."""
     return Parts(
         source="",
         inputs=("x", "valid"),
         types=("x.dtype", "np.int64"),
         front_start="p = x[U(low)]\nbest = -1",
-        front_step="if valid[U(j)] and (best < 0 or x[U(j)] >= p):\n    p = x[U(j)]\n    best = j",
+        front_step=f"""if valid[U(j)] and (best < 0 or x[U(j)] {better}= p):
+    p = x[U(j)]
+    best = j""",
         store="s0[k] = p\ns1[k] = best",
         back_start="q = x[U(low)]\nlast_best = -1",
-        back_step="""if valid[U(j)] and (last_best < 0 or x[U(j)] > q):
+        back_step=f"""if valid[U(j)] and (last_best < 0 or x[U(j)] {better} q):
     q = x[U(j)]
     last_best = j""",
         merge="best = s1[k]",
-        emit="out[U(i)] = last_best if best < 0 or (last_best >= 0 and q > s0[k]) else best",
+        emit=f"""newer = best < 0 or (last_best >= 0 and q {better} s0[k])
+out[U(i)] = last_best if newer else best""",
         empty="out[U(i)] = -1",
     )
 
 
-def max_count() -> Parts:
-    """How often the largest value occurs."""
+def extreme_count(better: str) -> Parts:
+    """How often the largest or smallest value occurs."""
     return Parts(
         source="",
         inputs=("x", "valid"),
         types=("x.dtype", "np.int64"),
         front_start="p = x[U(low)]\ntimes = 0",
-        front_step="""if valid[U(j)]:
-    if times == 0 or x[U(j)] > p:
+        front_step=f"""if valid[U(j)]:
+    if times == 0 or x[U(j)] {better} p:
         p = x[U(j)]
         times = 1
     elif x[U(j)] == p:
         times += 1""",
         store="s0[k] = p\ns1[k] = times",
         back_start="q = x[U(low)]\nback_times = 0",
-        back_step="""if valid[U(j)]:
-    if back_times == 0 or x[U(j)] > q:
+        back_step=f"""if valid[U(j)]:
+    if back_times == 0 or x[U(j)] {better} q:
         q = x[U(j)]
         back_times = 1
     elif x[U(j)] == q:
         back_times += 1""",
         merge="times = s1[k]",
-        emit="""if times == 0 or (back_times and q > s0[k]):
+        emit=f"""if times == 0 or (back_times and q {better} s0[k]):
     out[U(i)] = back_times
 elif back_times and q == s0[k]:
     out[U(i)] = times + back_times
@@ -216,8 +219,10 @@ _KERNELS: dict[str, Callable[[], Parts]] = {
     "total": partial(total, mean=False),
     "mean": partial(total, mean=True),
     "checked_total": checked_total,
-    "arg_max": arg_max,
-    "max_count": max_count,
+    "arg_max": partial(arg_extreme, ">"),
+    "arg_min": partial(arg_extreme, "<"),
+    "max_count": partial(extreme_count, ">"),
+    "min_count": partial(extreme_count, "<"),
     "variance_parts": partial(moments, root=False, nulls=True, parts=True),
     "deviation_parts": partial(moments, root=True, nulls=True, parts=True),
     **{

@@ -18,6 +18,7 @@ from windrow.columns import engine
 from windrow.columns.ordered import ORDER, arranged, whole_moments
 from windrow.columns.prepare import Prepared, array_of, time_column
 from windrow.columns.ranges import Array
+from windrow.columns.sequential import Counters, keys_of_runs, machines_of, scattered
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Kept, Rows
 
@@ -43,6 +44,8 @@ class Carry:
             self.spec.tie = ()  # the rows come in that order
         self.by_number = by_number
         self._answers = answers
+        self._folded = folded_only(self.spec)
+        self._counters: Counters | None = None
         self._kept: pa.Table | None = None
         self._answered: Array = np.empty(0, np.bool_)
         self._ticked: int | None = None
@@ -66,13 +69,32 @@ class Carry:
         if self.spec.every is not None:
             out = self._ticks(table, ready, int(ready.offsets[-2]), last)
         else:
+            new = final & ~answered
+            found: dict[str, pa.Array] = {}
+            if self._folded.outputs:
+                found = self._answers(self._folded, ready)
+            if self.spec.sequential:
+                found |= self._fed(table, ready, new, 0 if last else going_on)
             out = table
-            for name, array in self._answers(self.spec, ready).items():
-                out = out.append_column(name, array)
-            out = _chosen(out, final & ~answered)
+            for name, _, _ in self.spec.outputs:
+                out = out.append_column(name, found[name])
+            out = _chosen(out, new)
         self._kept = _chosen(table, needed) if needed.any() else None
         self._answered = final[needed]
         return out.drop_columns([ORDER]) if self.by_number else out
+
+    def _fed(
+        self, table: pa.Table, ready: Prepared, new: Array, going_on: int
+    ) -> dict[str, pa.Array]:
+        """Sequential answers of the rows that are certain now; counters of keys that go on stay."""
+        if self._counters is None:
+            self._counters = Counters(machines_of(self.spec, ready.clock), [], 0)
+        runs = len(ready.offsets) - 1
+        keys = keys_of_runs(table, self.spec.key, ready.offsets[:-1])
+        slots = self._counters.places(keys, runs)
+        found = self._counters.feed(ready, slots, new)
+        self._counters = self._counters.taken(slots[runs - going_on :])
+        return {name: scattered(array, new) for name, array in found.items()}
 
     def _prepared(self, batch: pa.Table) -> tuple[pa.Table, Array, Prepared, int]:
         """All rows in order, which of them were answered before, and how many keys may go on."""
@@ -105,6 +127,8 @@ class Carry:
             until = latest + ending - after
             final = min(final, start + int(np.searchsorted(ready.time[start:end], until, side)))
         final = max(final, start)
+        if not self._folded.outputs:
+            return final, final
         needed = final
         waiting = latest
         if ready.time is not None and final < end and self.spec.every is None:
@@ -158,6 +182,16 @@ class Carry:
         keep &= True if after is None else ticks > after
         keep &= True if before is None else ticks < before
         return out.filter(array_of(keep))
+
+
+def folded_only(spec: Rolling) -> Rolling:
+    """The specification without its sequential outputs, which have states instead of live rows."""
+    if not spec.sequential:
+        return spec
+    others = copy.copy(spec)
+    others.outputs = [output for output in spec.outputs if output not in spec.sequential]
+    others.aggregates = [a for a in spec.aggregates if a.kind != "sequential"]
+    return others
 
 
 def _first_from(ready: Prepared, start: int, end: int, oldest: int) -> int:

@@ -4,18 +4,25 @@ from dataclasses import dataclass
 
 from windrow.aggregates import (
     Aggregate,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
     Mean,
+    Mode,
+    Product,
     StdDev,
     Sum,
     Variance,
 )
+from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BY_CLASS, FORWARD_ONLY, IN_ORDER
+from windrow.columns.middles import ENDS
+from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.prepare import Column, Prepared
 from windrow.columns.ranges import Ranges
 
@@ -35,6 +42,8 @@ class Plan:
 
 def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     """The ladder for columns, from the special to the general."""
+    if aggregate.kind == "sequential":
+        return Plan("counter", "compiled; one for each key, fed in order", None)
     kind = type(aggregate)
     numbers = [table.column(name) for name in aggregate.columns]
     words = any(column.words is not None for column in numbers)
@@ -42,9 +51,11 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
     if kind in (Count, First, Last):
         return Plan("lookup", "the answer is a difference of counts, or one row", None)
+    if kind is Collect:
+        return Plan("lookup", "the answer is the range itself", None)
     if kind in IN_ORDER:
         return _in_order(aggregate, table, ranges)
-    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean)
+    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean, *POWERS, *ENDS)
     interpreted = "interpreted" if adds and words else None
     if kind in (Sum, Mean) and not words and not numbers[0].is_float:
         return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
@@ -75,11 +86,23 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         if ranges.forced
         else "ranges only move forward"
     )
-    return Plan(algorithm, reason, expected[algorithm])
+    return Plan(algorithm, reason + _inside(aggregate), expected[algorithm])
+
+
+def _inside(aggregate: Aggregate) -> str:
+    """What is carried, where that is not what one would think."""
+    if isinstance(aggregate, PowerSums):
+        return "; power sums in three words, each answer proven, or decided by exact integers"
+    if type(aggregate) in ENDS:
+        return "; two extremes, then their difference"
+    if type(aggregate) is Product:
+        return "; two words and an exponent"
+    return ""
 
 
 def _in_order(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
-    how = "counts up and down" if type(aggregate) is Distinct else "a bit for each row in a window"
+    counts = type(aggregate) in (Distinct, Mode, Entropy)
+    how = "counts up and down" if counts else "a bit for each row in a window"
     blocks = "blocks of rows, each sorted once"
     if not ranges.monotone:
         blocks = "all rows sorted once, answers in an order in which ranges move little"

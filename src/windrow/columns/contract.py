@@ -3,6 +3,7 @@
 from typing import Any
 
 from windrow.columns.cells import Shelf
+from windrow.columns.counter_cells import forget
 from windrow.columns.views import State, TimeView, view_of
 from windrow.errors import Refused
 from windrow.slides import Rows
@@ -16,25 +17,41 @@ def adapt(state: State) -> None:
     """
     before, now = {"emit": "rows"} | state.head.contract, state.plan.contract()
     _same(before, now)
+    _counted(state, before.get("sequential", []), now.get("sequential", []))
     _kept(before, now)
     known = before["windows"]
     changed = [label for label, window in now["windows"].items() if known.get(label) != window]
-    for label in changed:
+    for label in changed if now["aggregates"] else []:
         _refuse_unless_seen(state, label, before)
     for label in known:
-        if label not in now["windows"]:
+        if label not in now["windows"] or not now["aggregates"]:
             _drop(state, label)
     if "pairs" in now:
         changed += [w for w, pairs in now["pairs"].items() if before["pairs"].get(w) != pairs]
         changed = list(dict.fromkeys(changed))
     elif before["aggregates"] != now["aggregates"]:
         changed = list(now["windows"])
-    for label in changed:
+    for label in changed if now["aggregates"] else []:
         if not isinstance(state.plan.spec.windows[label], Rows):
             _fold_again(state, label)
     if not now["timed"]:
         _empty_log(state)
     state.head.contract = now
+
+
+def _counted(state: State, before: list[str], now: list[str]) -> None:
+    """Counters may go, but not come: what they would have counted is gone."""
+    new = [text for text in now if text not in before]
+    if new:
+        raise Refused(
+            f"{_shown(new)}: a sequential aggregate cannot be added or changed while a checkpoint "
+            "is in use, since no rows are kept that it could be fed with. Begin a new checkpoint"
+        )
+    if before and not now:
+        forget(state)
+    elif before:
+        places = state.head.counters.places
+        state.head.counters.places = {text: places[text] for text in places if text in now}
 
 
 def _empty_log(state: State) -> None:

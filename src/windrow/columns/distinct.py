@@ -8,15 +8,14 @@ import pyarrow as pa
 from windrow.aggregates import Distinct
 from windrow.columns.bits import lowest
 from windrow.columns.jit import njit
+from windrow.columns.lists import list_array, offsets_of
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.ranks import groups_of
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
-from windrow.errors import BadValue
 
 _ONE = np.uint64(1)
 _NOTHING = np.uint64(0)
-_LONGEST = (1 << 31) - 1
 
 
 @njit(cache=True, nogil=True)
@@ -104,7 +103,8 @@ def _slide(  # type: ignore[no-untyped-def]
                         place += 1
 
 
-def _coded(block: Sorted) -> Any:
+def coded(block: Sorted) -> Any:
+    """A code for every row: the first place in order of its value; -1 where there is none."""
     first, _ = groups_of(block.keys)
     codes = np.empty(len(block.rank), np.int64)
     _codes(block.rank, first, codes)
@@ -118,7 +118,7 @@ def _counted(block: Sorted, ranges: Ranges, counts: Array, starts: Array, found:
     span = block.span
     lo, hi, width, order = ordered_bounds(block, ranges)
     _slide(
-        *(_coded(block), block.size),
+        *(coded(block), block.size),
         *(span.first, span.last - span.first, span.low, lo, hi, width, order),
         *(counts, starts, found),
     )
@@ -141,21 +141,11 @@ def _lists(task: Any) -> pa.Array:
     lengths = np.zeros(len(ranges), np.int64)
     blocks = blocks_of(task, keep=True)
     blocks.each(lambda block: _counted(block, ranges, lengths, _NOWHERE, _NOWHERE))
-    if missing is not None:  # these have no list
-        lengths[missing] = 0
-    total = int(lengths.sum())
-    if total > _LONGEST:
-        raise BadValue(
-            f"{task.aggregate!r}: the lists of all {len(lengths):,} rows have {total:,} values "
-            "together, more than a column can hold. Take the count (without values=True), a "
-            "shorter window, or a part of the table"
-        )
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(task, lengths, missing)
     starts = offsets[:-1].copy()
     if missing is not None:
         starts[missing] = -1
-    found, again = np.empty(total, np.int64), np.empty(len(lengths), np.int64)
+    found, again = np.empty(int(offsets[-1]), np.int64), np.empty(len(lengths), np.int64)
 
     def collect(block: Sorted) -> Array:
         _counted(block, ranges, again, starts, found)
@@ -164,8 +154,4 @@ def _lists(task: Any) -> pa.Array:
 
     kind = np.float64 if column.is_float else np.int64
     values = np.concatenate([np.empty(0, kind), *blocks.each(collect)])
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
-    if missing is not None:
-        buffers[0] = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    inside = column.arrow(values, None)
-    return pa.Array.from_buffers(pa.list_(column.type), len(lengths), buffers, children=[inside])
+    return list_array(column, values, offsets, missing)

@@ -9,6 +9,7 @@ from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
 from windrow.columns.prepare import Prepared, plain_column, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
+from windrow.columns.sequential import sequential_answers
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.slides import Kept, Rows, Time, WindowSpec
@@ -49,7 +50,11 @@ def answers(spec: Rolling, ready: Prepared) -> dict[str, pa.Array]:
         return run_ticks(spec, ready)
     out: dict[str, pa.Array] = {}
     found: dict[str, Ranges] = {}
+    known = sequential_answers(spec, ready) if spec.sequential else {}
     for name, aggregate, label in spec.outputs:
+        if name in known:
+            out[name] = ready.back(known[name])
+            continue
         if label not in found:
             found = {label: window_ranges(spec, ready, label, spec.windows[label])}
         out[name] = ready.back(answer(aggregate, ready, found[label], spec.min_rows))

@@ -84,5 +84,5 @@ def explain_columns(spec: Rolling, arrow: pa.Table, count_combines: bool) -> str
             line = f"  {aggregate!r}: {chosen}"
             if count_combines and chosen.combines is not None:
                 line += f"; measured {measured(chosen, ranges, table):.2f} a row"
-            lines.append(line)
+            lines.append(line + (f"; {aggregate.approximation}" if aggregate.approximate else ""))
     return "\n".join(lines)

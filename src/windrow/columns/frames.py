@@ -24,7 +24,7 @@ def apply(spec: Rolling, table: Any) -> Any:
         if spec.every is not None:
             return pa.table(answers)
         for name, array in answers.items():
-            table = table.append_column(name, array)
+            table = table.append_column(_field(spec, name, array), array)
         return table
     if _is(table, "pandas", "DataFrame"):
         return _pandas(spec, table)
@@ -38,6 +38,13 @@ def apply(spec: Rolling, table: Any) -> Any:
     if isinstance(table, Mapping):
         return _arrays(spec, table)
     raise _unknown(table)
+
+
+def _field(spec: Rolling, name: str, array: pa.Array) -> pa.Field:
+    """An answer's field, with what is known of it: the error bound, where it has one."""
+    known = spec.metadata(name)
+    texts = None if known is None else {key: str(value) for key, value in known.items()}
+    return pa.field(name, array.type, metadata=texts)
 
 
 def as_of_frames(spec: Rolling, events: Any, labels: Any, on: Any, strict: bool) -> Any:

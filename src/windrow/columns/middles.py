@@ -15,10 +15,15 @@ import pyarrow as pa
 
 from windrow.aggregates import (
     EMPTY,
+    M4,
     Aggregate,
+    All,
     ArgMax,
+    ArgMin,
+    Collect,
     Count,
     Distinct,
+    Entropy,
     First,
     GeometricMean,
     Last,
@@ -26,25 +31,35 @@ from windrow.aggregates import (
     Mean,
     Median,
     Min,
+    Mode,
     Quantile,
     Rank,
+    RelativeVariation,
+    Spread,
     StdDev,
     Sum,
     Variance,
     canonical,
     exact,
 )
-from windrow.aggregates.sorted_runs import without
+from windrow.aggregates.categories import counted
+from windrow.aggregates.logic import Any as AnyTrue
+from windrow.aggregates.power_sums import PowerSums
+from windrow.aggregates.sorted_runs import merged, without
 from windrow.columns import own
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
+from windrow.columns.picked import FEW, SEVERAL, picked_rows
+from windrow.columns.power_sums import power_sums
 from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
-RUNS = (Quantile, Median, Rank, Distinct)
-"""Their partials are sorted runs of values, which stand in for themselves."""
-PICKS = {Max: 0, Min: 1, First: 2, Last: 3, ArgMax: 4}
+RUNS = (Quantile, Median, Rank, Distinct, Mode, Entropy, Collect)
+"""Their partials are runs of values, which stand in for themselves."""
+PICKS = {Max: 0, AnyTrue: 0, Min: 1, All: 1, First: 2, Last: 3, ArgMax: 0, ArgMin: 1}
+ENDS = (Spread, RelativeVariation)
+"""Two rows stand in for a run: the smallest and the largest."""
 SQUARES_EXACT = (1e-140, 1e140)
 LARGEST_EXACT = 1 << 53
 _WORD = 62
@@ -67,7 +82,7 @@ NOTHING = Middle(EMPTY, 0)
 
 @njit(cache=True, nogil=True)
 def pick(x, valid, offsets, how, out):  # type: ignore[no-untyped-def]
-    """The row that each run comes down to: by greatest, smallest, first, last, first greatest."""
+    """The row that each run comes down to: by (first) greatest, (first) smallest, first, last."""
     for run in range(len(offsets) - 1):
         best = -1
         for i in range(offsets[run], offsets[run + 1]):
@@ -75,7 +90,7 @@ def pick(x, valid, offsets, how, out):  # type: ignore[no-untyped-def]
                 continue
             if best < 0 or how == 3:
                 best = i
-            elif how in (0, 4):
+            elif how == 0:
                 nan = x[best] != x[best]
                 if not nan and (x[i] > x[best] or x[i] != x[i]):
                     best = i
@@ -103,8 +118,13 @@ def fold(
         partials = _interpreted(aggregate, lists, offsets)
     elif kind in RUNS:
         partials = _sorted_runs(kind, columns[0], valid, offsets)
+    elif kind in SEVERAL:
+        partials = _several(aggregate, columns, valid, offsets)
     elif kind in PICKS:
         partials = _picked(kind, columns, valid, offsets)
+    elif kind in ENDS:
+        both = [_picked(end, columns, valid, offsets) for end in (Min, Max)]
+        partials = list(zip(*both, strict=True))
     elif kind in (Sum, Mean):
         totals = _totals(columns[0], valid, offsets)
         partials = totals if kind is Sum else _counted(rows, totals)
@@ -114,6 +134,8 @@ def fold(
         partials = _counted(rows, _totals(logs, valid, offsets))
     elif kind in (Variance, StdDev):
         partials = _power_sums(columns[0], valid, offsets, rows)
+    elif isinstance(aggregate, PowerSums):
+        partials = power_sums(aggregate, columns, valid, offsets, rows)
     else:
         partials = _own(aggregate, columns, valid if masks else None, offsets)
     return [NOTHING if not n else Middle(p, int(n)) for n, p in zip(rows, partials, strict=True)]
@@ -122,14 +144,16 @@ def fold(
 def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
     """Whether only Python itself can fold this aggregate over these columns."""
     kind = type(aggregate)
-    if kind is Count or kind in PICKS or kind in RUNS:
+    if kind is Count or kind in PICKS or kind in RUNS or kind in SEVERAL:
         return False
     if any(column.words is not None for column in columns):
         return True
-    if kind in (Sum, Mean, GeometricMean):
+    if kind in (Sum, Mean, GeometricMean, *ENDS):
         return False
     if kind in (Variance, StdDev):
         return not _squares_are_exact(columns[0])
+    if isinstance(aggregate, PowerSums):
+        return False
     nulls = any(column.valid is not None for column in columns)
     kinds = tuple(column.values.dtype for column in columns)
     return own.compile_aggregate(aggregate, kinds, nulls).module is None
@@ -154,14 +178,17 @@ def _picked(kind: type, columns: list[Column], valid: Array, offsets: Array) -> 
     rows = np.empty(len(offsets) - 1, np.int64)
     pick(columns[-1].values, valid, offsets, PICKS[kind], rows)  # type: ignore[index]
     lists = [_values_at(column, np.maximum(rows, 0)) for column in columns]
-    return lists[0] if kind is not ArgMax else list(zip(*lists, strict=True))
+    return lists[0] if kind not in (ArgMax, ArgMin) else list(zip(*lists, strict=True))
 
 
 def _sorted_runs(kind: type, column: Column, valid: Array, offsets: Array) -> list[Any]:
-    """The values of every run in order, NaN last: each once, or all, and the newest."""
+    """The values of every run in order, NaN last: each once, counted, or all, and the newest."""
     out: list[Any] = []
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         rows = np.flatnonzero(valid[start:end]) + start
+        if kind is Collect:
+            out.append(tuple(_values_at(column, rows)))
+            continue
         places = np.argsort(column.values[rows], kind="stable")
         if kind is Distinct:
             values = column.values[rows[places]]
@@ -170,8 +197,29 @@ def _sorted_runs(kind: type, column: Column, valid: Array, offsets: Array) -> li
             new[1:] = (values[1:] != values[:-1]) & ~(nan[1:] & nan[:-1])
             places = places[new]
         run = tuple(_values_at(column, rows[places]))
+        if kind in (Mode, Entropy):
+            out.append(counted(run))
+            continue
         newest = _values_at(column, rows[-1:])
         out.append((run, newest[0] if newest else None) if kind is Rank else run)
+    return out
+
+
+def _several(
+    aggregate: Aggregate, columns: list[Column], valid: Array, offsets: Array
+) -> list[Any]:
+    """Partials from the few rows that stand for each run."""
+    rows, counts = picked_rows(aggregate, columns, valid, offsets)
+    lists = [_values_at(column, rows) for column in columns]
+    out: list[Any] = []
+    place = 0
+    for count in counts.tolist():
+        held = [values[place : place + count] for values in lists]
+        if isinstance(aggregate, M4):
+            out.append(tuple(part for corner in zip(*held, strict=True) for part in corner))
+        else:
+            out.append(reduce(merged, [(value,) for value in held[0]], ()))
+        place += count
     return out
 
 
@@ -278,15 +326,21 @@ def stand_ins(
     kind = type(aggregate)
     if kind is Count:
         return [[] for _ in columns]
-    if kind is ArgMax:
+    if kind in (ArgMax, ArgMin):
         return [[value] for value in middle.partial]
+    if kind in ENDS:
+        return [list(middle.partial)]
     if kind in PICKS:
         return [[middle.partial]]
     if kind is Rank:
         run, newest = middle.partial
         return [[*without(run, (newest,)), newest]]
-    if kind in RUNS:
+    if kind in (Mode, Entropy):
+        return [[x for x, n in zip(*middle.partial, strict=True) for _ in range(n)]]
+    if kind in RUNS or kind in FEW:
         return [list(middle.partial)]
+    if kind is M4:
+        return [list(middle.partial[::2]), list(middle.partial[1::2])]
     if kind in (Sum, Mean, GeometricMean) and columns[0].words is None:
         total = middle.partial if kind is Sum else middle.partial[1]
         if kind is not GeometricMean and not columns[0].is_float:

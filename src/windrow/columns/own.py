@@ -10,11 +10,13 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from numba import from_dtype, njit, typeof
+from numba import from_dtype, typeof
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype
 
 from windrow.aggregates import EMPTY, Aggregate, canonical
+from windrow.columns.jit import njit
+from windrow.columns.plain import twin
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.template import from_functions, load, load_with, render
 from windrow.shared import BInt
@@ -46,6 +48,7 @@ def compile_aggregate(
 
     ``lifted``: the columns are the fields of partials.
     """
+    aggregate = twin(aggregate, kinds)
     key = (type(aggregate), kinds, nulls, lifted)
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)

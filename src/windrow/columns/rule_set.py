@@ -145,6 +145,8 @@ class RuleSet:
             ):
                 return number
         require("Spark streams", aggregate.kind, window.kind)
+        if aggregate.kind == "sequential":
+            raise Refused(f"{aggregate!r} answers rows in order, and rules look at moments")
         if not isinstance(window, Time):
             raise Refused("rules on streams look at windows of time")
         for column in aggregate.columns:

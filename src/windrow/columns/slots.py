@@ -21,22 +21,19 @@ import pyarrow.compute as pc
 from windrow.aggregates import (
     EMPTY,
     Aggregate,
-    ArgMax,
     Count,
-    First,
     GeometricMean,
-    Last,
-    Max,
     Mean,
-    Min,
     StdDev,
     Sum,
     Variance,
 )
+from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.columns import own
 from windrow.columns.answers import input_columns
 from windrow.columns.expansions import shortest, shortest_integers, squares
 from windrow.columns.middles import (
+    ENDS,
     LARGEST_EXACT,
     PICKS,
     RUNS,
@@ -45,6 +42,10 @@ from windrow.columns.middles import (
     pick,
     run_sums,
 )
+from windrow.columns.picked import SEVERAL, picked_rows
+from windrow.columns.plain import COMPILED
+from windrow.columns.power_kernels import KINDS as POWERS
+from windrow.columns.power_sums import degree, parts_of, plain_inputs
 from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
 
@@ -128,21 +129,38 @@ class InputSlot(Slot):
 class PickSlot(InputSlot):
     """The one row of a run that decides: the largest, the first, ..."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, *how: int) -> None:
         super().__init__(aggregate)
-        self.how = PICKS[type(aggregate)]
+        self.how = how or (PICKS[type(aggregate)],)
 
     def _what(self) -> str:
         return self.aggregate.description()
 
     def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
-        """The row that is picked, where there is any."""
+        """The row that is picked, or one for each way of picking, where there is any."""
         column = number_column(arrays[-1], "")
         valid = np.ones(len(column.values), np.bool_) if column.valid is None else column.valid
-        found = np.empty(len(offsets) - 1, np.int64)
-        pick(column.values, valid, offsets, self.how, found)
-        some = found >= 0
-        return [array.take(array_of(found[some])) for array in arrays], some.astype(np.int64)
+        found = np.empty((len(offsets) - 1, len(self.how)), np.int64)
+        for place, how in enumerate(self.how):
+            pick(column.values, valid, offsets, how, found[:, place])
+        some = found[:, 0] >= 0
+        counts = some.astype(np.int64) * len(self.how)
+        return [array.take(array_of(found[some].ravel())) for array in arrays], counts
+
+
+class SeveralSlot(InputSlot):
+    """The few rows of a run that decide: its largest values, its corners."""
+
+    def _what(self) -> str:
+        return self.aggregate.description()
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """The rows that are picked."""
+        columns = [number_column(array, "") for array in arrays]
+        valid = valid_of(arrays[0])  # a row without one input is null in all
+        present = np.ones(len(arrays[0]), np.bool_) if valid is None else valid
+        rows, counts = picked_rows(self.aggregate, columns, present, offsets)
+        return [array.take(array_of(rows)) for array in arrays], counts
 
 
 class TotalSlot(Slot):
@@ -212,7 +230,8 @@ class OddSlot(Slot):
     """Partials, as bytes, of rows whose squares floats cannot hold: there are hardly ever any."""
 
     def __init__(self, aggregate: Variance) -> None:
-        self.aggregate = Variance(*aggregate.columns, nan=aggregate.nan)  # shared by all its kinds
+        # shared by all its kinds
+        self.aggregate: Variance | PowerSums = Variance(*aggregate.columns, nan=aggregate.nan)
         self.name = f"odd {self.aggregate.description()}({aggregate.columns[0]})"
 
     def lift(self, rows: Prepared) -> Arrays:
@@ -243,11 +262,69 @@ class OddSlot(Slot):
         return [pa.array(found, pa.binary())], some
 
 
+class MonomialSlot(Slot):
+    """Floats, side by side, that a monomial of the inputs is the sum of; odd rows have none."""
+
+    def __init__(self, aggregate: PowerSums, monomial: Monomial) -> None:
+        self.aggregate, self.monomial = aggregate, monomial
+        odd = " without NaN" * (aggregate.nan == "missing")
+        # odd rows depend on the highest degree, so that this is part of what it is
+        degrees = f"{monomial} of {degree(aggregate.monomials)}"
+        self.name = f"power {degrees}{aggregate.columns!r}{odd}"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """The floats that each row consists of."""
+        valid = _present(self.aggregate, rows)
+        inputs, odd = plain_inputs(self.aggregate, input_columns(self.aggregate, rows), valid)
+        mask = _mask(valid)
+        if odd is not None:
+            mask = odd if mask is None else odd | mask
+        return [array_of(part, mask) for part in parts_of((self.monomial,), inputs)[0]]
+
+    def fold(self, arrays: Arrays, offsets: Array) -> tuple[Arrays, Array]:
+        """As few as will do, row by row."""
+        width = len(arrays)
+        values = np.column_stack([numbers_of(array) for array in arrays]).ravel()
+        mask = valid_of(arrays[0])
+        valid = np.ones(len(values), np.bool_) if mask is None else np.repeat(mask, width)
+        out = np.zeros(len(values) + width, np.float64)
+        counts = np.empty(len(offsets) - 1, np.int64)
+        size = shortest(values, valid, offsets * width, out, counts)
+        entries = -(-counts // width)
+        grid = np.zeros(int(entries.sum()) * width)
+        starts = (np.cumsum(entries) - entries) * width - (np.cumsum(counts) - counts)
+        grid[np.repeat(starts, counts) + np.arange(size)] = out[:size]
+        columns = grid.reshape(-1, width)
+        return [array_of(np.ascontiguousarray(columns[:, k])) for k in range(width)], entries
+
+
+class PowerOddSlot(OddSlot):
+    """The same for power sums."""
+
+    def __init__(self, aggregate: PowerSums) -> None:
+        self.aggregate = self.powers = aggregate
+        self.name = f"odd {aggregate.description()}{aggregate.columns!r}"
+
+    def lift(self, rows: Prepared) -> Arrays:
+        """Odd rows only."""
+        columns = input_columns(self.powers, rows)
+        _, odd = plain_inputs(self.powers, columns, _present(self.powers, rows))
+        if odd is None:
+            return [pa.nulls(rows.size, pa.binary())]
+        texts: list[bytes | None] = [None] * rows.size
+        for row in np.flatnonzero(odd).tolist():
+            partial = self.aggregate.lift(*(column.values[row].item() for column in columns))
+            texts[row] = self.aggregate.to_bytes(partial)
+        return [pa.array(texts, pa.binary())]
+
+
 class OwnSlot(Slot):
     """The fields of a compiled aggregate's partial."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, columns: list[Column]) -> None:
         self.aggregate = aggregate
+        self.columns = columns
+        """What the inputs are, without rows."""
         self.name = f"{aggregate.identification}{aggregate.columns!r}"
 
     def lift(self, rows: Prepared) -> Arrays:
@@ -334,8 +411,12 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     if kind is Count:
         return Form(aggregate, rows)
     empty = [number_column(pa.array([], schema.field(c).type), c) for c in aggregate.columns]
-    if kind in (Max, Min, First, Last, ArgMax):
+    if kind in PICKS:
         return Form(aggregate, rows, (PickSlot(aggregate),))
+    if kind in SEVERAL:
+        return Form(aggregate, rows, (SeveralSlot(aggregate),))
+    if kind in ENDS and all(column.words is None for column in empty):
+        return Form(aggregate, rows, (PickSlot(aggregate, 1, 0),))
     if kind in RUNS:
         return Form(aggregate, rows, (InputSlot(aggregate),))
     plain = all(column.words is None and column.type != pa.uint64() for column in empty)
@@ -344,11 +425,14 @@ def form_of(aggregate: Aggregate, schema: pa.Schema) -> Form:
     if isinstance(aggregate, Variance) and plain and kind in (Variance, StdDev):
         parts = [PowerSlot(aggregate, part) for part in ("value", "high", "low")]
         return Form(aggregate, rows, (*parts, OddSlot(aggregate)))
+    if isinstance(aggregate, PowerSums) and plain and kind in POWERS:
+        sums = [MonomialSlot(aggregate, monomial) for monomial in aggregate.monomials]
+        return Form(aggregate, rows, (*sums, PowerOddSlot(aggregate)))
     if kind is GeometricMean and plain:
         return Form(aggregate, rows, (TotalSlot(aggregate, logarithm=True),))
-    if kind.__module__.partition(".")[0] != "windrow" and plain:
+    if (kind in COMPILED or kind.__module__.partition(".")[0] != "windrow") and plain:
         kinds = tuple(column.values.dtype for column in empty)
         both = [own.compile_aggregate(aggregate, kinds, nulls) for nulls in (False, True)]
         if all(compiled.module is not None for compiled in both):
-            return Form(aggregate, rows, (OwnSlot(aggregate),))
+            return Form(aggregate, rows, (OwnSlot(aggregate, empty),))
     return Form(aggregate, rows, (PythonSlot(aggregate),))

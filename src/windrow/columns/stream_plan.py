@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.aggregates import Aggregate
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.cells import Traffic
 from windrow.columns.prepare import time_column
@@ -82,13 +83,25 @@ class StreamPlan:
     def kept(self) -> list[str]:
         """The columns that are kept of rows that were answered."""
         names = [*self.spec.key, str(self.spec.time)]
-        names += [column for aggregate in self.spec.aggregates for column in aggregate.columns]
-        return list(dict.fromkeys(names))
+        names += [column for aggregate in self.folded for column in aggregate.columns]
+        return list(dict.fromkeys(names)) if self.folded else []
+
+    @property
+    def folded(self) -> list[Aggregate]:
+        """The aggregates that rows are kept for: all but the sequential ones."""
+        return [aggregate for aggregate in self.spec.aggregates if aggregate.kind != "sequential"]
+
+    @property
+    def sequential(self) -> list[str]:
+        """What each sequential output is, as the head records it."""
+        return [f"{_text(a)} over {self.spec.windows[w]!r}" for _, a, w in self.spec.sequential]
 
     def contract(self) -> dict[str, Any]:
         """What the state depends on, as the head records it."""
         spec = self.spec
-        return {
+        counted = {"sequential": self.sequential} if spec.sequential else {}
+        timed = [label for label, w in spec.windows.items() if isinstance(w, Time)]
+        return counted | {
             "version": STATE_VERSION,
             "emit": self.emission,
             "buckets": self.buckets,
@@ -97,11 +110,27 @@ class StreamPlan:
             "tie": list(spec.tie),
             "rows": {name: str(self.schema.field(name).type) for name in self.schema.names},
             "kept": self.kept,
-            "aggregates": [f"{a.identification}({','.join(a.columns)})" for a in spec.aggregates],
+            "aggregates": [_text(aggregate) for aggregate in self.folded],
             "windows": {label: repr(window) for label, window in spec.windows.items()},
             "reaches": {label: [r.start, r.end] for label, r in self.reaches.items()},
-            "timed": [label for label, w in spec.windows.items() if isinstance(w, Time)],
+            "timed": timed if self.folded else [],
         }
+
+
+def _text(aggregate: Aggregate) -> str:
+    return f"{aggregate.identification}({','.join(aggregate.columns)})"
+
+
+@dataclass
+class Chunks:
+    """Where the counters of sequential outputs are: chunks of keys on a shelf of their own."""
+
+    shelf: int | None = None
+    count: int = 0
+    keys: int = 0
+    swept: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+    """Of each output: the number of its columns."""
 
 
 @dataclass
@@ -155,6 +184,7 @@ class Head:
     """How many bytes the cells of rules take."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of a few cells: how many bytes they take."""
+    counters: Chunks = field(default_factory=Chunks)
 
     @property
     def size(self) -> int:
@@ -183,6 +213,7 @@ class Head:
         refuse_other_versions(found["contract"]["version"])
         for label, sight in found["sights"].items():
             found["sights"][label] = Sight(**{**sight, "borders": Borders(**sight["borders"])})
+        found["counters"] = Chunks(**found.get("counters", {}))
         found["sizes"] = {int(number): size for number, size in found["sizes"].items()}
         return Head(**found)
 

@@ -73,7 +73,7 @@ class View:
         self.outputs: Outputs = [
             (name, state.forms[aggregate])
             for name, aggregate, found in self.spec.outputs
-            if found == label
+            if found == label and aggregate in state.forms
         ]
 
     def _begin(self, first: int | None) -> Sight:
@@ -273,7 +273,7 @@ class RowsView(View):
         """The last rows of every key, as far as later rows can see them."""
         recent = [table.select(kept.column_names).cast(kept.schema) for table in self._recent()]
         whole = pa.concat_tables([*recent, kept]).combine_chunks()
-        most = self.window.n + self.window.ending - 1
+        most = self.window.n + self.window.ending  # what comes next needs one less; lookups do not
         times = ticks(whole, self.spec)
         codes, count = codes_of(
             [[plain_column(whole[name]) for name in self.spec.key]], [len(times)]

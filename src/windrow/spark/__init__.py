@@ -78,6 +78,47 @@ def state(checkpoint: str, session: Any = None) -> Any:
     return stream_state.state(checkpoint, session)
 
 
+def lookup(checkpoint: str, key: Any, features: Any = None, session: Any = None) -> Any:
+    """The answers of one key as of the frontier, from a stream's state: a ``serving.Current``.
+
+    Exact: what a row at the frontier's time would be told of the rows before it. The stream may be
+    running; it is a Spark job over one bucket's state, so it takes a second, not a millisecond.
+    ``key``: the value, or a tuple for several columns. ``features``: the specification; needed for
+    aggregates of your own, aliases and ``min_rows``, which the state does not know.
+    """
+    from windrow.spark import state_lookup
+
+    return state_lookup.lookup(checkpoint, key, features, session or _active())
+
+
+def metrics(session: Any, port: int = 0, host: str = "127.0.0.1") -> Any:
+    """Serve what all streams of a session report, as Prometheus reads it; ``.url`` says where."""
+    from windrow.spark.progress import Metrics
+
+    return Metrics(session, port, host)
+
+
+def parse(df: Any, schema: Any, format: str = "json", **options: Any) -> tuple[Any, Any]:
+    """Messages as (good, bad): rows, and messages with the ``reason`` why they are none."""
+    from windrow.spark import messages
+
+    return messages.parse(df, schema, format, **options)
+
+
+def _active() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.active()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RedisSink":  # loaded when used
+        from windrow.spark.redis_sink import RedisSink
+
+        return RedisSink
+    raise AttributeError(f"module 'windrow.spark' has no attribute {name!r}")
+
+
 def ship(session: Any) -> None:
     """Make windrow available to executors that lack it, for this session.
 

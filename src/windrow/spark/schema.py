@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from windrow.aggregates import Aggregate, Count, MaxCount
+from windrow.aggregates import Aggregate, Count, MaxCount, MinCount
 from windrow.columns import engine
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling, window_columns
@@ -88,12 +88,13 @@ def output_schema(spec: Rolling, schema: StructType) -> StructType:
         kind = array.type
         if pa.types.is_null(kind):
             kind = _by_example(aggregates[name], empty.schema)
-        fields.append(StructField(name, from_arrow_type(kind), _nullable(spec, aggregates[name])))
+        nullable = _nullable(spec, aggregates[name])
+        fields.append(StructField(name, from_arrow_type(kind), nullable, spec.metadata(name)))
     return StructType(fields)
 
 
 def _nullable(spec: Rolling, aggregate: Aggregate) -> bool:
-    return spec.min_rows > 0 or type(aggregate) not in (Count, MaxCount)
+    return spec.min_rows > 0 or type(aggregate) not in (Count, MaxCount, MinCount)
 
 
 def _empty_table(schema: StructType, names: list[str]) -> pa.Table:

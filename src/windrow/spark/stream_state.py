@@ -135,12 +135,17 @@ def state(checkpoint: str, session: Any = None) -> StreamState:
     return StreamState(
         contract["version"],
         contract["windows"],
-        [_short(text) for text in contract["aggregates"]],
+        [_short(text) for text in _aggregates(contract)],
         contract["key"],
         contract["time"],
         contract["kept"],
         [_bucket(bucket, head) for bucket, head in heads],
     )
+
+
+def _aggregates(contract: dict[str, Any]) -> list[str]:
+    counted = [text.partition(" over ")[0] for text in contract.get("sequential", [])]
+    return [*contract["aggregates"], *dict.fromkeys(counted)]
 
 
 def _short(text: str) -> str:

@@ -16,6 +16,7 @@ from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
+from windrow.sequential import metadata
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
@@ -221,10 +222,16 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
     for label, window in spec.windows.items():
         if window.after:  # type: ignore[union-attr]
             raise Refused(f"window {label!r} looks ahead, at rows that have not come yet")
-        if isinstance(window, Rows) and window.within is None:
+        if isinstance(window, Rows) and window.within is None and _keeps_rows(spec):
             raise Refused(
                 f"window {label!r} could reach back for ever: say how far on a stream, "
                 f'rows({window.n}, within="30d")'
+            )
+    for aggregate in spec.aggregates:
+        if aggregate.kind == "sequential" and (spec.emit != "rows" or spec.every is not None):
+            raise Refused(
+                f"{aggregate!r} answers rows, one after the other, as the watermark passes them: "
+                "not ticks, changes, or rows at once"
             )
     if options.late is not None and not spec.answers_rows:
         raise Refused("late= passes late rows on, and here no rows come out, but keys")
@@ -248,6 +255,11 @@ def refuse_other_times(spec: Rolling, schema: T.StructType) -> None:
             "about timestamps. Make one of it with to_timestamp(), or timestamp_micros() of an "
             "integer"
         )
+
+
+def _keeps_rows(spec: Rolling) -> bool:
+    """Whether any aggregate looks at rows again: sequential ones do not."""
+    return any(aggregate.kind != "sequential" for aggregate in spec.aggregates)
 
 
 def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
@@ -274,6 +286,8 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
     out = {}
     for label, given in spec.windows.items():
         what = f"window {label!r}"
+        if isinstance(given, Rows) and given.within is None:
+            continue  # of sequential aggregates, which look at no row again
         window = Time(given.within) if isinstance(given, Rows) and given.within else given
         assert isinstance(window, Time)
         length = ticks.length(window.length, what)
@@ -365,16 +379,24 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     lines = [
         f"Spark stream {by}, in {plan.buckets} buckets; rows may be late by {lateness}",
         f"answers come out {_WHEN[plan.emission]}",
-        f"kept of each row: {', '.join(plan.kept)}",
+        f"kept of each row: {', '.join(plan.kept) or 'nothing'}",
     ]
-    forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in spec.aggregates}
+    forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in plan.folded}
     for name, aggregate, label in spec.outputs:
         kind = out[name].dataType.simpleString()
-        lines.append(f"answer {name}: {kind}, {_how(spec, label, aggregate, forms)}")
+        about = f"; {aggregate.approximation}" if aggregate.approximate else ""
+        lines.append(f"answer {name}: {kind}, {_how(spec, label, aggregate, forms)}{about}")
     return "\n".join(lines)
 
 
 def _how(spec: Rolling, label: str, aggregate: Aggregate, forms: dict[Aggregate, Form]) -> str:
+    if aggregate.kind == "sequential":
+        bound = metadata(aggregate, label, spec.windows[label])
+        assert bound is not None
+        return (
+            "from a counter for each key, in chunks of keys; compiled; error at most "
+            f"{bound['windrow.error_bound']:g}"
+        )
     slot = forms[aggregate].slot
     how = "by Python, one value at a time" if isinstance(slot, PythonSlot) else "compiled"
     if isinstance(spec.windows[label], Rows):

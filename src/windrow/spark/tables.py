@@ -88,6 +88,8 @@ def has_tree(df: Any, options: Options) -> bool:
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
     if spec.every is not None:
         return "no key, and ticks: all rows go to one task"
+    for _, aggregate, _ in spec.sequential:
+        return f"no key, and {aggregate!r}, which goes row by row: all rows go to one task"
     if len(spec.windows) > MOST_WINDOWS:
         return f"no key, and more than {MOST_WINDOWS} windows: all rows go to one task"
     if any(isinstance(window, Bounds) for window in spec.windows.values()):
@@ -168,7 +170,8 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
     kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
     asked = [about for window in kept for policy in window.policies for about in policy.over]
     for aggregate in (*spec.aggregates, *asked):
-        keep_texts(aggregate)
+        if aggregate.kind != "sequential":  # which is no function of yours
+            keep_texts(aggregate)
     return spec, schema
 
 
@@ -270,8 +273,11 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     if chosen.path == "stretches" or hot:
         part = df if hot is None else df.where(stretches.is_hot(spec, hot))
         lines += _explained(part, spec, schema, hot, options)
+    about = {n: f"; {a.approximation}" for n, a, _ in spec.outputs if a.approximate}
     lines += [
-        f"answer {f.name}: {f.dataType.simpleString()}" for f in out.fields if _new(f, schema)
+        f"answer {f.name}: {f.dataType.simpleString()}{about.get(f.name, '')}"
+        for f in out.fields
+        if _new(f, schema)
     ]
     return "\n".join(lines)
 

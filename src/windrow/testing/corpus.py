@@ -54,6 +54,8 @@ CASES: tuple[Case, ...] = (
     _case("the paper's trace", "number", 4, 5, 3, 4, 0, 4, 4, 2, 6),
     _case("positive decades", "positive", 1e-300, 1e300, 2.0, 1.0, 3, 5e-324, 1.7e308),
     _case("positive and zero", "positive", 4.0, 0.0, 2.0, 8.0, 1.0),
+    _case("bits", "integer", 6, 3, None, -1, 0, 2**63 - 1, -(2**63), 5, 5, 1),
+    _case("booleans", "boolean", True, True, False, None, True, True, None, False),
     _case("strings", "orderable", "b", "a", "", "ä", "a", None, "z"),
     _case("bytes", "orderable", b"b", b"a", b"", b"\xff", b"a"),
     _case("dates", "orderable", date(2024, 2, 29), date(1970, 1, 1), date(9999, 12, 31)),
@@ -101,24 +103,44 @@ _ACCEPTS = {
     "number": ("number", "positive"),
     "positive": ("positive", "number"),
     "orderable": ("number", "positive", "orderable"),
+    "integer": ("integer",),
+    "boolean": ("boolean",),
     "string": ("string",),
     "bytes": ("bytes",),
     "text": ("string", "bytes"),
-    "any": ("number", "positive", "orderable", "string", "bytes"),
+    "any": ("number", "positive", "integer", "boolean", "orderable", "string", "bytes"),
 }
+
+
+def choosy_input(kinds: tuple[str, ...]) -> int:
+    """The place of the last input that does not take anything, which cases are about."""
+    return max((i for i, kind in enumerate(kinds) if kind != "any"), default=len(kinds) - 1)
 
 
 def cases(aggregate: Aggregate) -> list[Case]:
     """The cases for an aggregate; with several inputs, rows are tuples."""
     kinds = aggregate.input_kinds or ("any",)
-    chosen = [case for case in CASES if case.kind in _ACCEPTS[kinds[-1]]]
+    place = choosy_input(kinds)
+    chosen = [case for case in CASES if case.kind in _ACCEPTS[kinds[place]]]
     if len(kinds) == 1:
         return chosen
+    if set(kinds) == {"number"}:
+        return [
+            Case(f"{case.name}, {name}", case.kind, rows)
+            for case in chosen
+            for name, rows in (
+                ("as both", tuple(zip(case.values, case.values[::-1], strict=True))),
+                ("with its place", tuple((value, i) for i, value in enumerate(case.values))),
+            )
+        ]
     return [
         Case(
             case.name,
             case.kind,
-            tuple((*[f"row {i}"] * (len(kinds) - 1), value) for i, value in enumerate(case.values)),
+            tuple(
+                (*[f"row {i}"] * place, value, *[f"row {i}"] * (len(kinds) - 1 - place))
+                for i, value in enumerate(case.values)
+            ),
         )
         for case in chosen
     ]

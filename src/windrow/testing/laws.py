@@ -5,7 +5,8 @@
 All promises are checked on partials of single rows and of short runs of rows: associativity, the
 identity (also identity ⊕ identity), ``commutative``, ``invertible``, ``selective``,
 ``reproducible`` (answers of all groupings have the same bits) and the round trip through bytes.
-Aggregates that do not promise ``reproducible`` may differ by a relative 1e-9, as float sums do.
+Aggregates that do not promise ``reproducible`` may differ by a relative 1e-9, as float sums do, or
+by what their ``agrees`` allows, as estimates do.
 """
 
 import copy
@@ -22,6 +23,8 @@ from windrow.windows.compare import equal, same
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "number": (1, 2.5, 3.25, 0.75, 10, 7.125),
     "positive": (1.0, 2.5, 3.25, 0.75, 10.0),
+    "integer": (6, 3, 5, -2),
+    "boolean": (True, False, True),
     "orderable": (3, 1, 4, 1, 5, 2.5),
     "text": ("a", "bc", "", "d"),
     "string": ("a", "bc", "", "d"),

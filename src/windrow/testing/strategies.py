@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from windrow.aggregates import Aggregate, as_aggregate
+from windrow.testing.corpus import choosy_input
 from windrow.testing.oracle import Twin
 from windrow.windows import Window
 
@@ -33,6 +34,10 @@ def _runs(kind: str) -> "list[st.SearchStrategy[Any]]":
         return numbers
     if kind == "positive":
         return [st.floats(0, 1e300), st.integers(1, 10**6)]
+    if kind == "integer":
+        return [st.integers(-(2**63), 2**63 - 1), st.integers(0, 7)]
+    if kind == "boolean":
+        return [st.booleans()]
     if kind in ("string", "bytes", "text"):
         texts = {"string": st.text(max_size=3), "bytes": st.binary(max_size=3)}
         return [texts[kind]] if kind in texts else list(texts.values())
@@ -45,9 +50,13 @@ def values(aggregate: Aggregate) -> "st.SearchStrategy[st.SearchStrategy[Any]]":
     if len(kinds) == 1:
         choices = [st.one_of(st.none(), s) if i else s for i, s in enumerate(_runs(kinds[0]))]
         return st.sampled_from(choices)
-    ordered = _runs(kinds[-1])
+    if set(kinds) == {"number"}:
+        runs = [(FLOATS, FLOATS), (INTEGERS, INTEGERS), (DECIMALS, FLOATS), (FLOATS, INTEGERS)]
+        return st.sampled_from([st.tuples(*run) for run in runs])
+    place = choosy_input(kinds)
     anything = st.one_of(st.none(), st.integers(0, 9), st.text(max_size=2))
-    return st.sampled_from([st.tuples(*[anything] * (len(kinds) - 1), s) for s in ordered])
+    before, after = [anything] * place, [anything] * (len(kinds) - 1 - place)
+    return st.sampled_from([st.tuples(*before, s, *after) for s in _runs(kinds[place])])
 
 
 def window_machine(

@@ -79,30 +79,58 @@ def build_index(index, keys, used):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def take(rows, start, p, units):  # type: ignore[no-untyped-def]
-    """One value for the counter at byte ``start``."""
-    rows[start] |= np.uint8(1)
+def cell_of(p, y):  # type: ignore[no-untyped-def]
+    """What the cell of a block takes that ends with y."""
+    if p[CELL] == 1:
+        return np.int64(1 if y >= p[THETA] else 0)
+    return np.int64(np.uint64(y) // np.uint64(p[THETA]))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def close(rows, start, p, y):  # type: ignore[no-untyped-def]
+    """The open block ends: its cell takes the place of the oldest one's; what is left of y."""
+    cell = cell_of(p, y)
+    if p[WORD] == 2:
+        for j in range(p[K] - 1):
+            at = p[CELLS] + j * p[CELL]
+            put(rows, start, at, p[CELL], get(rows, start, at + p[CELL], p[CELL]))
+        put(rows, start, p[CELLS] + (p[K] - 1) * p[CELL], p[CELL], cell)
+    elif p[WORD]:
+        blocks = get(rows, start, p[CELLS], p[K])
+        put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
+    else:
+        i = get(rows, start, p[INDEX_AT], p[INDEX])
+        at = p[CELLS] + i * p[CELL]
+        total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
+        put(rows, start, at, p[CELL], cell)
+        put(rows, start, p[B_AT], p[B], total)
+        put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
+    return y - cell * p[THETA]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def take(rows, start, p, units, mark):  # type: ignore[no-untyped-def]
+    """One value for the counter at byte ``start``, whose first bits get a mark."""
+    rows[start] |= mark
     y = get(rows, start, p[Y_AT], p[Y]) + units
     m = get(rows, start, p[M_AT], p[M]) + 1
     if m == p[N]:
         m = 0
-        theta = p[THETA]
-        if p[CELL] == 1:
-            cell = np.int64(1 if y >= theta else 0)
-        else:
-            cell = np.int64(np.uint64(y) // np.uint64(theta))
-        y -= cell * theta
-        if p[WORD]:
-            blocks = get(rows, start, p[CELLS], p[K])
-            put(rows, start, p[CELLS], p[K], (blocks >> 1) | (cell << (p[K] - 1)))
-        else:
-            i = get(rows, start, p[INDEX_AT], p[INDEX])
-            at = p[CELLS] + i * p[CELL]
-            total = get(rows, start, p[B_AT], p[B]) + cell - get(rows, start, at, p[CELL])
-            put(rows, start, at, p[CELL], cell)
-            put(rows, start, p[B_AT], p[B], total)
-            put(rows, start, p[INDEX_AT], p[INDEX], i + 1 if i + 1 < p[K] else 0)
+        y = close(rows, start, p, y)
     put(rows, start, p[Y_AT], p[Y], y)
+    put(rows, start, p[M_AT], p[M], m)
+
+
+@njit(cache=True, nogil=True)
+def skip(rows, start, p, count):  # type: ignore[no-untyped-def]
+    """So many zeros, fewer than the window has: no more steps than there are blocks."""
+    m = get(rows, start, p[M_AT], p[M]) + count
+    if m >= p[N]:
+        y = get(rows, start, p[Y_AT], p[Y])
+        while m >= p[N]:
+            m -= p[N]
+            y = close(rows, start, p, y)
+        put(rows, start, p[Y_AT], p[Y], y)
     put(rows, start, p[M_AT], p[M], m)
 
 
@@ -133,7 +161,7 @@ def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignor
             found[j] = row * stride
         for j in range(chunk):
             units = (np.int64(values[done + j]) * p[FACTOR] + half) >> p[SHIFT]
-            take(rows, found[j], p, units)
+            take(rows, found[j], p, units, np.uint8(1))
         done += chunk
         if full:
             break
@@ -141,16 +169,80 @@ def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignor
 
 
 @njit(cache=True, nogil=True, inline="always")
+def doubled(p, y, lost, total, oldest, following):  # type: ignore[no-untyped-def]
+    """Twice the estimate in units, within what is possible."""
+    gone = lost * oldest
+    if lost >= p[N]:
+        gone = p[N] * oldest + (lost - p[N]) * following
+    twice = 2 * (p[THETA] * total + y - p[V] * gone) - (p[THETA] - 1)
+    return min(max(twice, 0), 2 * p[W] * p[V])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def ones(word):  # type: ignore[no-untyped-def]
+    """How many bits of a word are set."""
+    count = np.int64(0)
+    while word:
+        word &= word - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def in_pieces(rows, start, p, closes, cell):  # type: ignore[no-untyped-def]
+    """Sum, oldest and following cell of a long word; after it has taken a cell, or as it is."""
+    total = oldest = following = np.int64(0)
+    first = np.int64(1 if closes else 0)
+    for j in range(first, p[K] + first):
+        one = cell if j == p[K] else get(rows, start, p[CELLS] + j * p[CELL], p[CELL])
+        total += one
+        if j == first:
+            oldest = one
+        elif j == first + 1:
+            following = one
+    return total, oldest, following
+
+
+@njit(cache=True, nogil=True)
+def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
+    """Twice the estimate as it would be after one more value; nothing is written."""
+    y = get(rows, start, p[Y_AT], p[Y]) + units
+    m = get(rows, start, p[M_AT], p[M]) + 1
+    closes = m == p[N]
+    cell = cell_of(p, y) if closes else np.int64(0)
+    y -= cell * p[THETA]
+    lost = (0 if closes else m) + p[SURPLUS]
+    if p[WORD] == 2:
+        total, oldest, following = in_pieces(rows, start, p, closes, cell)
+        return doubled(p, y, lost, total, oldest, following)
+    if p[WORD]:
+        blocks = get(rows, start, p[CELLS], p[K])
+        if closes:
+            blocks = (blocks >> 1) | (cell << (p[K] - 1))
+        return doubled(p, y, lost, ones(blocks), blocks & 1, (blocks >> 1) & 1)
+    total = get(rows, start, p[B_AT], p[B])
+    i = get(rows, start, p[INDEX_AT], p[INDEX])
+    if closes:
+        total += cell - get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+        i = i + 1 if i + 1 < p[K] else 0
+    oldest = following = np.int64(0)
+    if lost:  # then there are two blocks or more, so that the new cell is not the oldest
+        oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
+        i = i + 1 if i + 1 < p[K] else 0
+        following = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])  # not used where one closed
+    return doubled(p, y, lost, total, oldest, following)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def estimate(rows, start, p):  # type: ignore[no-untyped-def]
     """Twice the estimate in units, within what is possible."""
     y, m = get(rows, start, p[Y_AT], p[Y]), get(rows, start, p[M_AT], p[M])
     lost = m + p[SURPLUS]
-    if p[WORD]:
+    if p[WORD] == 2:
+        total, oldest, following = in_pieces(rows, start, p, False, 0)
+    elif p[WORD]:
         blocks = get(rows, start, p[CELLS], p[K])
-        oldest, following, total = blocks & 1, (blocks >> 1) & 1, np.int64(0)
-        while blocks:
-            blocks &= blocks - 1
-            total += 1
+        oldest, following, total = blocks & 1, (blocks >> 1) & 1, ones(blocks)
     else:
         total = get(rows, start, p[B_AT], p[B])
         i = get(rows, start, p[INDEX_AT], p[INDEX])
@@ -159,38 +251,20 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
             oldest = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
             i = i + 1 if i + 1 < p[K] else 0
             following = get(rows, start, p[CELLS] + i * p[CELL], p[CELL])
-    gone = lost * oldest
-    if lost >= p[N]:
-        gone = p[N] * oldest + (lost - p[N]) * following
-    twice = 2 * (p[THETA] * total + y - p[V] * gone) - (p[THETA] - 1)
-    return min(max(twice, 0), 2 * p[W] * p[V])
+    return doubled(p, y, lost, total, oldest, following)
 
 
 @njit(cache=True, nogil=True)
-def query(index, keys, rows, stride, p, asked, scale, out):  # type: ignore[no-untyped-def]
-    """Estimates for keys; 0 for those that the bank does not have."""
-    for j in range(len(asked)):
-        row = find(index, keys, asked[j])
-        out[j] = 0.0 if row < 0 else estimate(rows, np.int64(row) * stride, p) * scale
+def take_all(rows, stride, p, found, values):  # type: ignore[no-untyped-def]
+    """Take pairs whose rows are known."""
+    half = (np.int64(1) << p[SHIFT]) >> 1
+    for j in range(len(found)):
+        units = (values[j] * p[FACTOR] + half) >> p[SHIFT]
+        take(rows, found[j] * stride, p, units, np.uint8(1))
 
 
 @njit(cache=True, nogil=True)
-def query_rows(rows, used, stride, p, scale, out):  # type: ignore[no-untyped-def]
-    """Estimates for all rows."""
-    for row in range(used):
-        out[row] = estimate(rows, row * stride, p) * scale
-
-
-@njit(cache=True, nogil=True)
-def compact(keys, rows, used, stride):  # type: ignore[no-untyped-def]
-    """Keep the touched rows, in order, and take their mark; how many are left."""
-    kept = 0
-    for row in range(used):
-        if rows[row * stride] & np.uint8(1):
-            keys[kept] = keys[row]
-            for j in range(stride):
-                rows[kept * stride + j] = rows[row * stride + j]
-            rows[kept * stride] &= np.uint8(254)
-            kept += 1
-    rows[kept * stride : used * stride] = 0
-    return kept
+def query(rows, stride, p, found, scale, out):  # type: ignore[no-untyped-def]
+    """Estimates for rows; 0 where there is none."""
+    for j in range(len(found)):
+        out[j] = 0.0 if found[j] < 0 else estimate(rows, found[j] * stride, p) * scale

@@ -11,12 +11,15 @@ Y_AT, Y, M_AT, M, INDEX_AT, INDEX, B_AT, B, CELLS = range(10, 19)
 
 
 def numbers(layout: Layout, before: int = 0) -> Array:
-    """What the kernels need of a layout whose state starts after ``before`` other bits."""
+    """What the kernels need of a layout whose state starts after ``before`` other bits.
+
+    ``WORD`` is 0 for cells in a ring, 1 for bits in a machine word, 2 for longer words.
+    """
     y = before
     m = y + layout.y_bits
     i = m + layout.m_bits
     b = i + layout.i_bits
-    n, k, word = layout.n, layout.k, int(layout.word)
+    n, k, word = layout.n, layout.k, int(layout.word) + layout.in_pieces
     return np.array(
         [
             *(n, layout.theta, k, layout.cell_bits, word, layout.factor, layout.shift, layout.V),

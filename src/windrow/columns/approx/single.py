@@ -3,6 +3,7 @@
 import numpy as np
 
 from windrow.approx.layout import Layout
+from windrow.columns.approx.bank import take
 from windrow.columns.approx.fields import (
     B_AT,
     CELL,
@@ -31,10 +32,20 @@ from windrow.columns.ranges import Array
 def insert_many(state: bytearray, layout: Layout, values: Array) -> None:
     """Run the machine over the values; ``state`` is changed in place."""
     data = np.frombuffer(state, np.uint8)
-    if layout.n == 1 and not layout.word:
+    if layout.in_pieces:
+        insert_each(data, numbers(layout), values)
+    elif layout.n == 1 and not layout.word:
         insert_cells(data, numbers(layout), values)
     else:
         insert_blocks(data, numbers(layout), values)
+
+
+@njit(cache=True, nogil=True)
+def insert_each(data, p, values):  # type: ignore[no-untyped-def]
+    """One by one, where cells are a long word."""
+    half = (np.int64(1) << p[SHIFT]) >> 1
+    for j in range(len(values)):
+        take(data, 0, p, (np.int64(values[j]) * p[FACTOR] + half) >> p[SHIFT], np.uint8(0))
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,262 @@
+"""One key's answers from a stream's state, through Spark's state reader; nothing is written."""
+
+import ast
+import copy
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from windrow.aggregates import REGISTRY, Aggregate
+from windrow.columns.cells import decoded
+from windrow.columns.stream_plan import Head, Sight
+from windrow.errors import BadValue, Refused
+from windrow.rolling import Rolling
+from windrow.serving import Current
+from windrow.slides import Rows, Time
+from windrow.spark.envelopes import bucket_ids, opened, sealed
+from windrow.spark.keyed import key_expression
+from windrow.stores.chunks import chunk_number
+from windrow.times import Duration
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FOUND = T.StructType(
+    [T.StructField("number", T.LongType()), T.StructField("payload", T.BinaryType())]
+)
+
+
+def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) -> Current:
+    """The answers of a key as of the frontier, and that time; see ``windrow.spark.lookup``."""
+    reader = _Reader(session, str(checkpoint))
+    heads = reader.heads()
+    if not heads:
+        raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
+    contract = next(iter(heads.values())).contract
+    spec = _agreed(features, contract) if features is not None else specification(contract)
+    frontier = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
+    if frontier is None:
+        raise Refused(f"{checkpoint}: no row was answered yet, there is no frontier to look from")
+    own = _key_columns(spec, contract, key)
+    bucket = _bucket_of(session, spec, own, contract["buckets"])
+    head = heads[bucket]
+    wanted = set(range(head.oldest, head.next))
+    shelves = {label: _recent(sight) for label, sight in head.sights.items() if sight.filled}
+    cells = reader.rows(bucket, wanted | set(shelves.values()), own)
+    label_row = own.append_column(
+        str(spec.time), pa.array([frontier], pa.int64()).cast(_arrow(contract["rows"][spec.time]))
+    )
+    timed = [cells[n] for n in sorted(wanted) if n in cells]
+    values: dict[str, Any] = {}
+    for label, window in spec.windows.items():
+        tables = timed
+        if isinstance(window, Rows):
+            tables = [cells[shelves[label]]] if shelves.get(label) in cells else []
+        values |= _answers(spec, label, tables, label_row, contract)
+    ordered = {name: values[name] for name, _, _ in spec.outputs}
+    return Current(ordered, _EPOCH + timedelta(microseconds=frontier))
+
+
+def _recent(sight: Sight) -> int:
+    """The number of a rows window's cell."""
+    return chunk_number(sight.shelf << 1, 0)
+
+
+def _answers(
+    spec: Rolling, label: str, tables: list[pa.Table], labels: pa.Table, contract: dict[str, Any]
+) -> dict[str, Any]:
+    """One window's answers before the frontier; rows of equal time are in their order already."""
+    one = Rolling(
+        key=spec.key,
+        time=spec.time,
+        windows={label: spec.windows[label]},
+        aggregates=spec.aggregates,
+        min_rows=spec.min_rows,
+        unit=spec.unit,
+        threads=1,
+    )
+    kept = {name: _arrow(contract["rows"][name]) for name in contract["kept"]}
+    empty = pa.table({name: pa.array([], kind) for name, kind in kept.items()})
+    events = pa.concat_tables([empty, *(t.select(list(kept)) for t in tables)])
+    found = one.as_of(events.combine_chunks(), labels, on=spec.time)
+    return {name: found[name][0].as_py() for name, _, _ in one.outputs}
+
+
+class _Reader:
+    """Reads of one committed batch, so that they agree while the stream goes on."""
+
+    def __init__(self, session: Any, checkpoint: str) -> None:
+        self.session, self.checkpoint = session, checkpoint
+        operators = session.read.format("state-metadata").load(checkpoint)
+        self.batch = operators.agg(F.max("maxBatchId")).first()[0]
+        if self.batch is None or self.batch < 0:
+            raise Refused(f"{checkpoint}: the checkpoint has no batch that is done yet")
+
+    def _read(self, name: str) -> Any:
+        reader = self.session.read.format("statestore").option("stateVarName", name)
+        return reader.option("batchId", self.batch).load(self.checkpoint)
+
+    def heads(self) -> dict[int, Head]:
+        rows = self._read("head").select("key.*", "value.head").collect()
+        return {row[0]: Head.from_bytes(bytes(row[1])) for row in rows}
+
+    def rows(self, bucket: int, numbers: set[int], own: pa.Table) -> dict[int, pa.Table]:
+        """The key's rows in some cells of a bucket; cells are opened where they are."""
+        cells = self._read("log").select("key.*", "user_map_key.number", "user_map_value.cell")
+        cells = cells.toDF("bucket", "number", "cell").where(F.col("bucket") == bucket)
+        if not numbers:
+            return {}
+        cells = cells.where(F.col("number").isin(sorted(numbers))).select("number", "cell")
+        found = cells.mapInArrow(_filter(own), _FOUND).collect()
+        return {row[0]: opened(bytes(row[1])) for row in found}
+
+
+def _filter(own: pa.Table) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    payload = sealed(own)
+
+    def windrow_lookup(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key = opened(payload)
+        for batch in batches:
+            numbers, cells = (column.to_pylist() for column in batch.columns)
+            for number, cell in zip(numbers, cells, strict=True):
+                rows = _of_key(decoded(cell, f"segment {number}").table, key)
+                if rows.num_rows:
+                    arrays = [pa.array([number], pa.int64()), pa.array([sealed(rows)], pa.binary())]
+                    yield pa.record_batch(arrays, names=["number", "payload"])
+
+    return windrow_lookup
+
+
+def _of_key(table: pa.Table, key: pa.Table) -> pa.Table:
+    """The rows of a key, as keys are the same: null is null, NaN is NaN, -0.0 is 0.0."""
+    for name in key.column_names:
+        value, column = key[name][0], table[name]
+        if not value.is_valid:
+            same = column.is_null()
+        elif pa.types.is_floating(column.type) and value.as_py() != value.as_py():
+            same = pa.compute.is_nan(column)
+        else:
+            same = pa.compute.equal(column, value)
+        table = table.filter(same)
+    return table
+
+
+def _bucket_of(session: Any, spec: Rolling, own: pa.Table, buckets: int) -> int:
+    """The number of the bucket that Spark put the key's rows into."""
+    if not spec.key:
+        return bucket_ids(1)[0]
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(own.schema, prefer_timestamp_ntz=True)
+    row = session.createDataFrame(own, schema)
+    keys = [key_expression(schema, name) for name in spec.key]
+    place = row.select(F.pmod(F.xxhash64(*keys), F.lit(buckets)).cast("int")).first()[0]
+    return bucket_ids(buckets)[int(place)]
+
+
+def _key_columns(spec: Rolling, contract: dict[str, Any], key: Any) -> pa.Table:
+    """The key as a table of one row, with the types that the stream has."""
+    parts = (
+        key if isinstance(key, tuple | list) else (() if key is None and not spec.key else (key,))
+    )
+    if isinstance(key, dict):
+        parts = [key.get(name) for name in spec.key]
+    if len(parts) != len(spec.key):
+        raise BadValue(f"the key is ({', '.join(spec.key)}): {key!r} has {len(parts)} parts")
+    columns = {}
+    for name, part in zip(spec.key, parts, strict=True):
+        kind = _arrow(contract["rows"][name])
+        try:
+            columns[name] = pa.array([part], kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise BadValue(f"key column {name!r} is of type {kind}: {part!r} is not") from error
+    if not columns:
+        return pa.table({"__windrow_none": [0]}).select([])
+    return pa.table(columns)
+
+
+_TIMESTAMP = re.compile(r"timestamp\[(\w+)(?:, tz=(.+))?\]")
+_DECIMAL = re.compile(r"decimal128\((\d+), (\d+)\)")
+
+
+def _arrow(text: str) -> pa.DataType:
+    """An Arrow type from its name, as far as Spark has them in columns of a key or a value."""
+    if found := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(found[1], found[2])
+    if found := _DECIMAL.fullmatch(text):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    try:
+        return pa.type_for_alias(text)
+    except ValueError as error:
+        raise Refused(f"a column of type {text} cannot be looked up") from error
+
+
+# --- the specification that a state was written with ----------------------------------------------
+
+
+def _agreed(features: Rolling, contract: dict[str, Any]) -> Rolling:
+    """The specification, which must be the one of the state."""
+    from windrow.spark.streams import _overflow_is_null
+
+    spec = copy.copy(features)
+    if spec.overflow is None:
+        _overflow_is_null(spec)
+    for what, mine, theirs in (
+        ("key", list(spec.key), contract["key"]),
+        ("time", spec.time, contract["time"]),
+        ("windows", {k: repr(w) for k, w in spec.windows.items()}, contract["windows"]),
+        ("aggregates", [_text(a) for a in spec.aggregates], contract["aggregates"]),
+    ):
+        if mine != theirs:
+            raise Refused(
+                f"the state was written with other {what}: {theirs}, the specification has {mine}"
+            )
+    return spec
+
+
+def _text(aggregate: Aggregate) -> str:
+    return f"{aggregate.identification}({','.join(aggregate.columns)})"
+
+
+def specification(contract: dict[str, Any]) -> Rolling:
+    """The specification that a state names: windrow's own aggregates, without their aliases."""
+    windows = {label: _built(text) for label, text in contract["windows"].items()}
+    spec = Rolling(
+        key=contract["key"] or None,
+        time=contract["time"],
+        tie="any",
+        windows=windows,
+        aggregates=[_aggregate(text) for text in contract["aggregates"]],
+    )
+    return _agreed(spec, contract)
+
+
+def _aggregate(text: str) -> Aggregate:
+    owner, _, rest = text.partition(" ")
+    description, _, columns = rest.removesuffix(")").rpartition("(")
+    kind = REGISTRY.get(owner.removeprefix("windrow."))
+    if kind is None or not owner.startswith("windrow."):
+        raise Refused(
+            f"{owner} is no aggregate of windrow's: name the specification, lookup(..., features)"
+        )
+    call = ast.parse(description, mode="eval").body
+    assert isinstance(call, ast.Call)
+    options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    return kind(*(columns.split(",") if columns else ()), **options)
+
+
+_PARTS: dict[str, Any] = {"Time": Time, "Rows": Rows, "Duration": Duration}
+
+
+def _built(text: str) -> Any:
+    """A window from how it is shown; nothing else is ever called."""
+    return _made(ast.parse(text, mode="eval").body)
+
+
+def _made(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _PARTS[node.func.id](**{str(k.arg): _made(k.value) for k in node.keywords})
+    return ast.literal_eval(node)
