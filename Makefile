@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -52,6 +52,9 @@ bench-spark: setup java
 
 bench-stream: setup java
 	$(BIN)/python -m benchmarks.streams
+
+bench-stream-rules: setup java
+	$(BIN)/python -m benchmarks.stream_rules
 
 bench-approx-stream: setup java
 	$(BIN)/python -m benchmarks.approx_stream

@@ -839,6 +839,50 @@ def test_another_version_is_refused(changes: dict[str, Any]) -> None:
         Bucket(plan, stream.store)
 
 
+def test_version_2_is_read() -> None:
+    """It had no word for when answers come out: for every row."""
+    plan = plan_of(small_spec(), SCHEMA)
+    stream = Stream(plan)
+    stream.turn(small_table([(0, 1)]), 2)
+    assert stream.store.head is not None
+    reader = unframe(b"H", b"windrow\0", stream.store.head, "")
+    content = json.loads(reader.take(reader.remaining()))
+    del content["contract"]["emit"], content["active"], content["rules"], content["rules_sizes"]
+    content["contract"]["version"] = 2
+    stream.store.head = frame(b"H", b"windrow\0", json.dumps(content).encode())
+    turn = stream.turn(small_table([(0, 3)], 1), 9)
+    assert turn.answered is not None
+    assert turn.answered["x_sum_w"].to_pylist() == [3.0]
+    assert stream.head.contract["version"] == STATE_VERSION
+
+
+@pytest.mark.parametrize("emit", ["rows", "immediately"])
+@pytest.mark.parametrize("place", [0, 1, 130, 240])
+def test_a_stream_that_begins_with_a_history(emit: Any, place: int) -> None:
+    """Rows before a time were answered elsewhere; later ones of the history wait."""
+    table = in_order()
+    spec = specification(emit=emit)
+    plan = plan_of(spec, table.schema, segment_rows=16)
+    until = END if place == 240 else table["t"][place].as_py()
+    answered = [t < until for t in table["t"].to_pylist()]
+    stream = Stream(plan)
+    bucket = Bucket(plan, stream.store)
+    bucket.seed(
+        [table.slice(0, 100), table.slice(100, max(0, place - 100))][: 1 + (place > 100)], until
+    )
+    bucket.close()
+    with pytest.raises(Refused, match="there is a state already"):
+        Bucket(plan, stream.store).seed([], until)
+    later = table.slice(max(place, 100))
+    stream.turn(later, until)
+    stream.end()
+    if emit == "immediately":  # rows of the history never come out
+        answered = [n < max(place, 100) for n in range(240)]
+    wanted = wr.Rolling(key="k", time="t", tie="id", **OLD)(table)
+    if stream.answered:
+        assert_same(stream.found(), wanted.filter(pa.array([not a for a in answered])), spec)
+
+
 @pytest.mark.parametrize(
     "change",
     [

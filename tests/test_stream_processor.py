@@ -74,9 +74,9 @@ class Query:
     def __init__(self, plan: StreamPlan, kinds: Any, late: str | None = None) -> None:
         from pyspark.sql.streaming.tws_tester import TwsTester
 
-        from windrow.spark.stream_worker import BucketProcessor
+        from windrow.spark.stream_worker import BucketProcessor, Extras
 
-        self.processor = BucketProcessor(plan, kinds, late)
+        self.processor = BucketProcessor(plan, kinds, Extras(late))
         self.tester = TwsTester(
             self.processor, timeMode="EventTime", eventTimeExtractor=never_filtered
         )
@@ -310,7 +310,7 @@ def pickled(query: Query) -> Any:
     from windrow.spark.stream_worker import BucketProcessor
 
     known = query.processor
-    return BucketProcessor(known.plan, known.kinds, known.late)
+    return BucketProcessor(known.plan, known.kinds, known.extras)
 
 
 # --- envelopes -----------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ class Rolling:
     ``explain()``'s names.
     ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
     ``lateness``: on streams, how much later than others a row may come; see ``docs/streaming.md``.
+    ``emit``: ``"rows"``, an answer for every row; on streams also ``"changes"``, the answers of
+    keys that changed with a batch, and ``"immediately"``, which waits for no late rows; see
+    ``docs/emission.md``.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Rolling:
         algorithm: str = "auto",
         engine: Literal["auto", "native", "kernel"] = "auto",
         lateness: Any = None,
+        emit: Literal["rows", "changes", "immediately"] = "rows",
     ) -> None:
         self.key = _names(key, "key")
         self.any_tie = tie == "any"
@@ -88,6 +92,7 @@ class Rolling:
             raise BadSpecification(f"engine= is auto, native or kernel, not {engine!r}")
         self.engine = engine
         self.every = _every(every, self.windows)
+        self.emit = _emit(emit, self.every, self.windows)
         self.overflow = overflow
         self.lateness = _lateness(lateness)
         if origin is not None and every is None:
@@ -142,6 +147,7 @@ class Rolling:
             return apply_on_spark(self, table, **options)
         from windrow.columns.frames import apply
 
+        self.refuse_emission("a table")
         if options:
             raise BadSpecification(f"{', '.join(options)}: options for Spark only")
         return apply(self, table)
@@ -164,6 +170,7 @@ class Rolling:
         labels' names for them. ``strict=False`` takes events up to and at the label's time. A
         window means what it means for a row: ``time("1h")`` is (t − 1h, t], without t if strict.
         """
+        self.refuse_emission("as_of()")
         if is_spark(events) or is_spark(labels):
             from windrow.spark import as_of
 
@@ -178,6 +185,7 @@ class Rolling:
         """An object to be fed a table batch by batch; see ``windrow.columns.batches.Batches``."""
         from windrow.columns.batches import Batches
 
+        self.refuse_emission("tables in batches")
         return Batches(self)
 
     def explain(self, table: Any, *, count_combines: bool = False, **options: Any) -> str:
@@ -188,7 +196,21 @@ class Rolling:
             return explain_on_spark(self, table, **options)
         from windrow.columns.frames import explain
 
+        self.refuse_emission("a table")
         return explain(self, table, count_combines)
+
+    @property
+    def answers_rows(self) -> bool:
+        """Whether every row comes out with its answers, rather than keys with theirs."""
+        return self.every is None and self.emit != "changes"
+
+    def refuse_emission(self, where: str) -> None:
+        """What depends on when rows come is for streams only."""
+        if self.emit != "rows":
+            raise Refused(
+                f"emit={self.emit!r} depends on when rows come, and {where} has all of them: it is "
+                "for Spark streams. every= has the answers at chosen times, on tables as on streams"
+            )
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise unless every column the specification names is there, and no answer hides one."""
@@ -208,7 +230,7 @@ class Rolling:
                     f"the table has {', '.join(map(repr, names)) or 'no columns'}"
                 )
         for name, aggregate, _ in self.outputs:
-            if name in names and self.every is None:
+            if name in names and self.answers_rows:
                 raise BadSpecification(
                     f"the table has a column {name!r} already, which {aggregate!r} would hide: "
                     "rename it with .alias(...)"
@@ -230,6 +252,9 @@ def is_spark(table: Any) -> bool:
 
 
 COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "greedy", "b_int", "recalc")
+
+
+EMISSIONS = ("rows", "changes", "immediately")
 
 
 def _names(given: Any, what: str) -> tuple[str, ...]:
@@ -329,3 +354,16 @@ def _every(given: Any, windows: Mapping[str, WindowSpec]) -> Duration | int | No
                 f"every= needs windows of time that do not look ahead; {name!r} is not one"
             )
     return every
+
+
+def _emit(given: Any, every: Any, windows: Mapping[str, WindowSpec]) -> str:
+    if given not in EMISSIONS:
+        raise BadSpecification(f"emit= is one of {', '.join(EMISSIONS)}, not {given!r}")
+    if given != "rows" and every is not None:
+        raise BadSpecification(f"every= says when answers come out, and so does emit={given!r}")
+    for name, window in windows.items():
+        if given == "changes" and (not isinstance(window, Time) or window.after):
+            raise BadSpecification(
+                f'emit="changes" needs windows of time that do not look ahead; {name!r} is not one'
+            )
+    return str(given)

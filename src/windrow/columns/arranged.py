@@ -152,17 +152,22 @@ def _spread(arrays: Arrays, sizes: Array, most: Array) -> Arrays:
 
 
 @njit(cache=True, nogil=True)
-def _own_bounds(offsets, asked, time, start, end, lo, hi):  # type: ignore[no-untyped-def]
-    """For the last rows of every run, which rows have times from t + start up to before t + end."""
+def _own_bounds(offsets, asked, time, start, end, beside, lo, hi):  # type: ignore[no-untyped-def]
+    """For the last rows of every run, which rows have times from t + start up to before t + end.
+
+    ``beside``: these last rows only ask, and are in no window.
+    """
     i = 0
     for run in range(len(offsets) - 1):
         low = high = offsets[run]
         last = offsets[run + 1]
-        for row in range(last - (asked[run + 1] - asked[run]), last):
+        first = last - (asked[run + 1] - asked[run])
+        stop = first if beside else last
+        for row in range(first, last):
             t = time[row]
-            while low < last and time[low] < t + start:
+            while low < stop and time[low] < t + start:
                 low += 1
-            while high < last and time[high] < t + end:
+            while high < stop and time[high] < t + end:
                 high += 1
             hi[i] = high
             lo[i] = min(low, high)
@@ -187,11 +192,16 @@ def _own_rows(offsets, asked, time, start, n, ending, lo, hi):  # type: ignore[n
 
 
 class Arranged:
-    """Pieces in one order. ``asked`` is where each key's run of rows that are asked for begins."""
+    """Pieces in one order. ``asked`` is where each key's run of rows that are asked for begins.
 
-    def __init__(self, pieces: Sequence[Piece], new: Piece, asked: Array) -> None:
+    ``beside``: what is asked for are moments, and no rows.
+    """
+
+    def __init__(
+        self, pieces: Sequence[Piece], new: Piece, asked: Array, beside: bool = False
+    ) -> None:
         self.pieces = [new, *pieces]  # so that keys have the codes of their runs
-        self.asked = asked
+        self.asked, self.beside = asked, beside
         runs = len(asked) - 1
         codes, _ = codes_of([p.keys for p in self.pieces], [p.size for p in self.pieces])
         places = np.flatnonzero(codes[new.size :] < runs) + new.size
@@ -203,7 +213,8 @@ class Arranged:
     def reach(self, start: int, end: int) -> Ranges:
         """Where rows look whose window is a stretch of time."""
         ranges = self._ranges()
-        _own_bounds(self.offsets, self.asked, self.time, start, end, ranges.lo, ranges.hi)
+        where = (self.offsets, self.asked, self.time)
+        _own_bounds(*where, start, end, self.beside, ranges.lo, ranges.hi)
         return ranges
 
     def last_rows(self, start: int, n: int, ending: int) -> Ranges:

@@ -26,15 +26,18 @@ import pyarrow as pa
 from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
 from windrow.columns.counter_cells import CounterCells
+from windrow.columns.emission import EMISSIONS
 from windrow.columns.prepare import Prepared, array_of, plain_column, time_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.columns.slots import form_of
-from windrow.columns.stream_plan import Chunks, Head, StreamPlan, Turn, ticks
+from windrow.columns.stream_plan import LONG_AGO, Chunks, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
+from windrow.errors import Refused
 from windrow.stores.chunks import Space
 
 _MOST_SPLIT = 4
 _MOST_WAITING = 64
+_NO_TIMES = np.empty(0, np.int64)
 
 
 class Store(Protocol):
@@ -54,35 +57,53 @@ class Bucket:
     """The state of some keys, for one turn."""
 
     def __init__(self, plan: StreamPlan, store: Store) -> None:
-        self.plan, self.spec, self.store = plan, plan.spec, store
+        self.store = store
         self.turn = Turn()
         traffic = self.turn.traffic
         data = store.load()
         traffic.calls += 1
         traffic.bytes_read += len(data or b"")
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
+        self.plan = plan = self.planned(plan)
+        self.spec = plan.spec
         self.log = Cells(store.log, "segment", traffic, self.head.sizes)
         self.waiting = Cells(store.waiting, "waiting rows", traffic)
         self.forms = {a: form_of(a, plan.schema) for a in plan.folded}
-        if self.head.contract != plan.contract():
+        self.adapted = self.head.contract != plan.contract()
+        """Whether windows or aggregates are others than those of the last turn."""
+        if self.adapted:
             adapt(self)
         self.counters: CounterCells | None = None
         if self.spec.sequential:
             clock = time_column(plan.schema.empty_table(), str(self.spec.time), self.spec.unit)[1]
             self.counters = CounterCells(self, clock)
 
+    def planned(self, plan: StreamPlan) -> StreamPlan:
+        """What is to be computed, where the state has a say in it."""
+        return plan
+
     def advance(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
         """Take rows, answer those before the frontier, keep the others."""
         head = self.head
         if frontier is None or (head.frontier is not None and frontier < head.frontier):
             frontier = head.frontier
-        ready = self._released(self._in_time(tables), frontier)
-        head.frontier = frontier
-        if ready is not None:
-            self.turn.answered = self._answered(ready)
-        elif head.latest is not None and frontier is not None:
-            self._forget_the_dead(frontier)
+        emit = EMISSIONS[self.plan.emission]
+        self.turn.answered = emit(self, self._in_time(tables), frontier)
         return self.turn
+
+    def seed(self, tables: Sequence[pa.Table], until: int) -> None:
+        """Begin with rows from elsewhere: those before a time were answered there."""
+        if self.head.frontier is not None:
+            raise Refused("there is a state already: history= is for a new checkpoint")
+        rows = [self.plan.aligned(table) for table in tables if table.num_rows]
+        if rows:
+            table = pa.concat_tables(rows)
+            valid = valid_of(plain_column(table[str(self.spec.time)]))
+            rows = [table if valid is None else table.filter(array_of(valid))]
+        ready = self.released(rows[0] if rows else None, until)
+        if ready is not None:
+            self.keep(self.in_order(ready), self.views())
+        self.adapted = True  # nothing has come out yet
 
     def close(self) -> None:
         """Write everything that has changed."""
@@ -129,7 +150,7 @@ class Bucket:
             table = table.filter(array_of(good))
         return table if table.num_rows else None
 
-    def _released(self, came: pa.Table | None, frontier: int | None) -> pa.Table | None:
+    def released(self, came: pa.Table | None, frontier: int | None) -> pa.Table | None:
         """Rows before the frontier, of those that wait and those that came; the others wait on.
 
         A cell that is only partly released stays as it is while most of its rows wait, and while
@@ -139,6 +160,7 @@ class Bucket:
         ready: list[pa.Table] = []
         rest: list[pa.Table] = []
         if came is not None:
+            came = came.select(self.plan.held)
             now, later = self._split(came, None, frontier)
             ready.append(now)
             rest.append(later)
@@ -146,7 +168,7 @@ class Bucket:
         stay: list[list[int]] = []
         for entry in held:
             number, _, latest, _ = entry
-            table = self.plan.aligned(self.waiting[number].table)
+            table = self._held(number)
             now, later = self._split(table, head.frontier, frontier)
             ready.append(now)
             if 2 * later.num_rows > table.num_rows and len(stay) < _MOST_SPLIT:
@@ -160,7 +182,16 @@ class Bucket:
         if len(head.waiting) > _MOST_WAITING:
             self._join_two()
         found = [table for table in ready if table.num_rows]
+        head.frontier = frontier
         return pa.concat_tables(found) if found else None
+
+    def open_rows(self) -> list[pa.Table]:
+        """All rows that wait."""
+        tables = [self._held(number) for number, *_ in self.head.waiting]
+        return [self._split(table, None, self.head.frontier)[1] for table in tables]
+
+    def _held(self, number: int) -> pa.Table:
+        return self.plan.aligned(self.waiting[number].table, self.plan.held)
 
     def _split(
         self, table: pa.Table, after: int | None, frontier: int | None
@@ -201,33 +232,44 @@ class Bucket:
         del head.waiting[place : place + 2]
         rows = []
         for number, *_ in both:
-            table = self.plan.aligned(self.waiting[number].table)
-            rows.append(self._split(table, None, head.frontier)[1])
+            rows.append(self._split(self._held(number), None, head.frontier)[1])
             self.waiting.remove(number)
         self._wait(rows)
 
     # --- answers, and what is kept for later ones -----------------------------------------------
 
-    def _answered(self, table: pa.Table) -> pa.Table:
-        spec, head = self.spec, self.head
+    def views(self) -> list[Any]:
+        """One for every window."""
+        return [view_of(self, label) for label in self.spec.windows if self.plan.folded]
+
+    def in_order(self, table: pa.Table) -> New:
+        """Rows by key, time and tie."""
+        spec = self.spec
         table = table.combine_chunks()
         ready = Prepared(table, spec.key, spec.time, spec.tie, spec.unit, 1)
         if ready.order is not None:
             table = table.take(array_of(ready.order))
         assert ready.time is not None
-        new = New(table, ready.time, ready.offsets)
-        kept = table.select(self.plan.kept)
-        views: list[Any] = [view_of(self, label) for label in spec.windows if self.plan.folded]
+        return New(table, ready.time, ready.offsets)
+
+    def answers(self, new: New, views: list[Any]) -> dict[str, pa.Array]:
+        """The answers of what is asked for, by name."""
+        kept = new.table.select(self.plan.kept)
         answers: dict[str, pa.Array] = {}
         if self.counters is not None:
             self.counters.answer(new, answers)
         for view in views:
             view.answer(new, kept, answers)
-        head.latest = new.latest + 1
-        self._keep(kept, new.time, views)
-        for name, _, _ in spec.outputs:
-            table = table.append_column(name, answers[name])
-        return table
+        return {name: answers[name] for name, _, _ in self.spec.outputs}
+
+    def keep(self, new: New | None, views: list[Any]) -> None:
+        """Rows that were released go to where later windows find them."""
+        if new is None:
+            kept, times = self.plan.schema.empty_table().select(self.plan.kept), _NO_TIMES
+        else:
+            kept, times = new.table.select(self.plan.kept), new.time
+            self.head.latest = max(new.latest + 1, self.head.latest or LONG_AGO)
+        self._keep(kept, times, views)
 
     def _keep(self, kept: pa.Table, times: Array, views: list[Any]) -> None:
         """Rows that some window will still see go to the log, in segments of their own."""
@@ -240,13 +282,14 @@ class Bucket:
         if not timed:
             return
         start = min(view.reach.start for view in timed)
-        for low, high in self._cuts(times[times >= head.frontier + start]):
+        horizon = head.frontier - self.plan.overlap
+        for low, high in self._cuts(times[times >= horizon + start]):
             segment = _filtered(kept, (times >= low) & (times < high))
             self.log[head.next] = Cell(segment, {"low": low, "high": high})
             head.next += 1
             head.log_rows += segment.num_rows
         for view in timed:
-            view.take_in(head.frontier)
+            view.take_in(horizon)
         oldest = min(view.sight.tail for view in timed)
         for number in range(head.oldest, oldest):
             head.log_rows -= self.log[number].table.num_rows
@@ -266,18 +309,18 @@ class Bucket:
         borders.append(int(times.max()) + 1)
         return list(pairwise(borders))
 
-    def _forget_the_dead(self, frontier: int) -> None:
+    def forget_the_dead(self) -> None:
         """If no window can see any row of the log again, it is emptied at once."""
         head = self.head
+        if head.latest is None or head.frontier is None:
+            return
         starts = [reach.start for reach in self.plan.reaches.values()]
         if self.counters is not None:
             reach = self.counters.reach()
             if reach is None:
                 return
             starts.append(-reach)
-        start = min(starts)
-        assert head.latest is not None
-        if head.latest > frontier + start:
+        if head.latest > head.frontier - self.plan.overlap + min(starts):
             return
         self.log.clear(head.log_bytes)
         head.sights, head.latest, head.log_rows = {}, None, 0

@@ -15,7 +15,7 @@ def adapt(state: State) -> None:
     Windows and aggregates may go, and come where everything they look at is still in the log. New
     ones are folded from it, once.
     """
-    before, now = state.head.contract, state.plan.contract()
+    before, now = {"emit": "rows"} | state.head.contract, state.plan.contract()
     _same(before, now)
     _counted(state, before.get("sequential", []), now.get("sequential", []))
     _kept(before, now)
@@ -26,7 +26,10 @@ def adapt(state: State) -> None:
     for label in known:
         if label not in now["windows"] or not now["aggregates"]:
             _drop(state, label)
-    if before["aggregates"] != now["aggregates"]:
+    if "pairs" in now:
+        changed += [w for w, pairs in now["pairs"].items() if before["pairs"].get(w) != pairs]
+        changed = list(dict.fromkeys(changed))
+    elif before["aggregates"] != now["aggregates"]:
         changed = list(now["windows"])
     for label in changed if now["aggregates"] else []:
         if not isinstance(state.plan.spec.windows[label], Rows):
@@ -60,6 +63,7 @@ def _empty_log(state: State) -> None:
 
 def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
     texts = {
+        "emit": "when answers come out (emit=, every=)",
         "buckets": "the number of buckets",
         "key": "the key",
         "time": "the time column",
@@ -121,4 +125,4 @@ def _fold_again(state: State, label: str) -> None:
     head = state.head
     view: TimeView = view_of(state, label, head.oldest)
     if head.frontier is not None:
-        view.take_in(head.frontier)
+        view.take_in(head.frontier - state.plan.overlap)

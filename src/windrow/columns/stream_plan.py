@@ -17,7 +17,9 @@ from windrow.errors import Refused
 from windrow.rolling import Rolling
 from windrow.slides import Time
 
-STATE_VERSION = 2
+STATE_VERSION = 3
+_READ = (2, 3)
+"""Version 2 had nothing but answers for rows."""
 SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
 _KIND = b"H"
@@ -25,11 +27,12 @@ _OWNER = b"windrow\0"
 
 
 def refuse_other_versions(version: int) -> None:
-    """Only one version of the state is read."""
-    if version != STATE_VERSION:
+    """Older versions are read, as far as that can be; the newest is written."""
+    if version not in _READ:
         raise Refused(
-            f"the checkpoint's state is of version {version}, this windrow reads and writes "
-            f"{STATE_VERSION}: go on with the windrow that wrote it, or begin a new checkpoint"
+            f"the checkpoint's state is of version {version}, this windrow reads "
+            f"{' and '.join(map(str, _READ))} and writes {STATE_VERSION}: go on with the windrow "
+            "that wrote it, or begin a new checkpoint"
         )
 
 
@@ -48,11 +51,33 @@ class StreamPlan:
     """Where each time window looks; for a rows window, its horizon."""
     buckets: int = 1
     segment_rows: int = SEGMENT_ROWS
+    step: int = 0
+    """How far ticks are apart, where answers come out at ticks."""
+    origin: int = 0
+    """Where one of them is."""
 
-    def aligned(self, table: pa.Table) -> pa.Table:
+    @property
+    def emission(self) -> str:
+        """When answers come out: a name in ``windrow.columns.emission``."""
+        return self.spec.emit if self.spec.every is None else "ticks"
+
+    @property
+    def overlap(self) -> int:
+        """How far before the frontier later moments may lie."""
+        return 1 if self.emission == "changes" else 0
+
+    def aligned(self, table: pa.Table, names: list[str] | None = None) -> pa.Table:
         """Rows with the columns in order; whether a column may have nulls makes no difference."""
-        loose = [field.with_nullable(True) for field in self.schema]
-        return table.select(self.schema.names).cast(pa.schema(loose))
+        names = self.schema.names if names is None else names
+        loose = [self.schema.field(name).with_nullable(True) for name in names]
+        return table.select(names).cast(pa.schema(loose))
+
+    @property
+    def held(self) -> list[str]:
+        """The columns of rows that wait: all where they come out, else those that matter."""
+        if self.emission == "rows":
+            return list(self.schema.names)
+        return list(dict.fromkeys([*self.kept, *self.spec.tie]))
 
     @property
     def kept(self) -> list[str]:
@@ -78,6 +103,7 @@ class StreamPlan:
         timed = [label for label, w in spec.windows.items() if isinstance(w, Time)]
         return counted | {
             "version": STATE_VERSION,
+            "emit": self.emission,
             "buckets": self.buckets,
             "key": list(spec.key),
             "time": str(spec.time),
@@ -150,9 +176,20 @@ class Head:
     log_rows: int = 0
     timer: int | None = None
     """When the bucket asked to be called, in the store's own unit of time."""
+    active: int | None = None
+    """When rows last came, by the clock; kept where the clock matters."""
+    rules: dict[str, str] = field(default_factory=dict)
+    """Which rules are in force: their version, and the digest of their text."""
+    rules_sizes: dict[str, int] = field(default_factory=dict)
+    """How many bytes the cells of rules take."""
     sizes: dict[int, int] = field(default_factory=dict)
     """Of a few cells: how many bytes they take."""
     counters: Chunks = field(default_factory=Chunks)
+
+    @property
+    def size(self) -> int:
+        """How many bytes all cells take."""
+        return self.log_bytes + self.waiting_bytes + sum(self.rules_sizes.values())
 
     @property
     def earliest_waiting(self) -> int | None:
@@ -186,11 +223,18 @@ class Turn:
     """What came of one turn."""
 
     answered: pa.Table | None = None
+    """What comes out: rows, or keys and moments, with their answers."""
+    live: Any = None
+    """Of each key that comes out because it changed: whether any window has rows of it."""
     late: pa.Table | None = None
     """Rows before the frontier, and rows without a time."""
     rows: int = 0
+    answered_rows: int = 0
+    """How many rows were answered, or are in the windows of those that are."""
     without_time: int = 0
     overflows: int = 0
+    rules: int = 0
+    rejected_rules: int = 0
     latest: int | None = None
     """The latest time that came."""
     traffic: Traffic = field(default_factory=Traffic)
@@ -201,6 +245,6 @@ class Turn:
         return 0 if self.late is None else self.late.num_rows - self.without_time
 
     @property
-    def answered_rows(self) -> int:
-        """How many rows were answered."""
+    def emitted_rows(self) -> int:
+        """How many rows come out with answers."""
         return 0 if self.answered is None else self.answered.num_rows

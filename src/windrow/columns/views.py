@@ -28,6 +28,17 @@ class New:
     table: pa.Table
     time: Array
     offsets: Array
+    chosen: Array | None = None
+    """Which of them want an answer, if not all do."""
+    beside: pa.Table | None = None
+    """Where moments are asked for, which are no rows: the rows that came, by key and time."""
+    live: Array | None = None
+    """Where moments are asked for: whether any window has rows."""
+
+    @property
+    def are_moments(self) -> bool:
+        """Whether they are no rows."""
+        return self.live is not None
 
     @property
     def earliest(self) -> int:
@@ -78,10 +89,23 @@ class View:
         """Rows with the columns of some slots."""
         return lifted(table, self.spec.key, ticks(table, self.spec), slots)
 
+    def look(self, first: int, last: int) -> None:
+        """Find what moments from the first to the last look at."""
+
     def write(
-        self, arranged: Arranged, ranges: Ranges, outputs: Outputs, answers: dict[str, pa.Array]
+        self,
+        new: New,
+        arranged: Arranged,
+        ranges: Ranges,
+        outputs: Outputs,
+        answers: dict[str, pa.Array],
     ) -> None:
         """The answers of some outputs."""
+        if new.live is not None:
+            np.logical_or(new.live, ranges.lo < ranges.hi, out=new.live)  # type: ignore[operator]
+        if new.chosen is not None:
+            lo, hi = ranges.of(np.flatnonzero(new.chosen))
+            ranges = Ranges(lo, hi, len(lo))
         for name, form in outputs:
             found, overflows = answer(form, arranged, ranges, self.spec.min_rows)
             answers[name] = found
@@ -99,23 +123,44 @@ class TimeView(View):
         self.sight.folds = bool(self.folded)
         self.queue = SegmentQueue(self.shelf, self._merged, self.sight.borders)
 
-    def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
-        """From the rows that leave, what is folded, and the rows that come."""
+    def look(self, first: int, last: int) -> None:
+        """Let go what begins to leave by the last moment; find the rows around what is folded."""
         sight, at, reach = self.sight, self.sight.borders, self.reach
-        while at.f < at.e and sight.front_low < new.latest + reach.start:
+        while at.f < at.e and sight.front_low < last + reach.start:
             sight.front_low = self._segment(at.f).numbers["high"]
             self._evict()
-        first = new.earliest + reach.start
-        while sight.tail < at.f and self._segment(sight.tail).numbers["high"] <= first:
+        while (
+            sight.tail < at.f and self._segment(sight.tail).numbers["high"] <= first + reach.start
+        ):
             sight.tail += 1
-        old = [self._segment(number).table for number in range(sight.tail, at.f)]
-        young = [cell.table for cell in self._coming(new.latest + reach.end)]
+        self.old = [self._segment(number).table for number in range(sight.tail, at.f)]
+        self.young = [cell.table for cell in self._coming(last + reach.end)]
+
+    def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
+        """From the rows that leave, what is folded, and the rows that come."""
         if self.folded:
             parts = [self._piece(cell) for cell in self.queue.parts()]
-            self._write(new, kept, old, parts, young, self.folded, answers)
+            self._write(new, kept, self.old, parts, self.folded, answers)
         if self.replayed:
-            old += [self._segment(number).table for number in range(at.f, at.e)]
-            self._write(new, kept, old, [], young, self.replayed, answers)
+            self._write(new, kept, self.old + self.middle_rows(), [], self.replayed, answers)
+
+    def middle_rows(self) -> list[pa.Table]:
+        """The rows of what is folded."""
+        at = self.sight.borders
+        return [self._segment(number).table for number in range(at.f, at.e)]
+
+    def middle_keys(self) -> list[list[pa.Array]]:
+        """The keys of what is folded, from the cells that are read anyhow."""
+        if self.folded:
+            return [self._piece(cell).keys for cell in self.queue.parts()]
+        return [
+            [plain_column(table[name]) for name in self.spec.key] for table in self.middle_rows()
+        ]
+
+    def rows_behind(self) -> list[pa.Table]:
+        """The rows after what is folded."""
+        borders = range(self.sight.borders.e, self.state.head.next)
+        return [self._segment(number).table for number in borders]
 
     def take_in(self, frontier: int) -> None:
         """Fold the segments that every later row will see whole."""
@@ -154,17 +199,18 @@ class TimeView(View):
         kept: pa.Table,
         old: list[pa.Table],
         middle: list[Piece],
-        young: list[pa.Table],
         outputs: Outputs,
         answers: dict[str, pa.Array],
     ) -> None:
         slots = slots_of([form for _, form in outputs])
         pieces = [self.lifted(table, slots) for table in old]
         pieces += middle
-        pieces += [self.lifted(table, slots) for table in young]
-        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets)
+        pieces += [self.lifted(table, slots) for table in self.young]
+        if new.beside is not None:
+            pieces.append(self.lifted(new.beside, slots))
+        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets, new.are_moments)
         ranges = arranged.reach(self.reach.start, self.reach.end)
-        self.write(arranged, ranges, outputs, answers)
+        self.write(new, arranged, ranges, outputs, answers)
 
     # Without anything to fold there is no queue: only its ends are kept.
 
@@ -221,7 +267,7 @@ class RowsView(View):
         pieces = [self.lifted(table, slots) for table in self._recent()]
         arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets)
         ranges = arranged.last_rows(self.reach.start, self.window.n, self.window.ending)
-        self.write(arranged, ranges, self.outputs, answers)
+        self.write(new, arranged, ranges, self.outputs, answers)
 
     def keep(self, kept: pa.Table, frontier: int) -> None:
         """The last rows of every key, as far as later rows can see them."""

@@ -51,6 +51,12 @@ class Moment(Protocol):
 
 
 Evaluate = Callable[[Moment], Any]
+Place = tuple[int, int, int | None, int | None]
+
+
+def place_of(node: ast.expr) -> Place:
+    """Where a part of a text stands in it."""
+    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,10 @@ class Expression:
     implied: tuple[Threshold, ...]
     is_threshold: bool
     """Whether it is one comparison with a number, and nothing else."""
+    tree: ast.expr
+    """What was read, for those who evaluate whole columns."""
+    places: dict[Place, int]
+    """Where features stand in it, and their numbers."""
 
 
 class Reader:
@@ -116,6 +126,7 @@ class Reader:
         self._text = text
         self._features: set[int] = set()
         self._columns: set[str] = set()
+        self._places: dict[Place, int] = {}
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -129,6 +140,8 @@ class Reader:
             frozenset(self._columns),
             tuple(implied),
             alone,
+            tree.body,
+            self._places,
         )
 
     def _error(self, node: ast.AST, what: str) -> BadSpecification:
@@ -185,7 +198,7 @@ class Reader:
         if isinstance(node, ast.Name):
             number_of = self._named(node.id)
             if number_of is not None:
-                return self._of_feature(number_of)
+                return self._of_feature(number_of, node)
             self._columns.add(node.id)
             return _column(node.id), Operand(None, node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -205,8 +218,9 @@ class Reader:
             node, "is not understood: numbers, columns, + - * /, abs() and windowed aggregates are"
         )
 
-    def _of_feature(self, number: int) -> tuple[Evaluate, Operand]:
+    def _of_feature(self, number: int, node: ast.expr) -> tuple[Evaluate, Operand]:
         self._features.add(number)
+        self._places[place_of(node)] = number
         return _feature(number), Operand(number, None)
 
     def _call(self, node: ast.Call, name: str, depth: int) -> tuple[Evaluate, Operand | None]:
@@ -224,7 +238,7 @@ class Reader:
             found = as_suffix_or_historical(window)
         except WindrowError as error:
             raise BadSpecification(f"in {self._text!r}: {error}") from error
-        return self._of_feature(self._feature(aggregate, found))
+        return self._of_feature(self._feature(aggregate, found), node)
 
     def _arguments(self, node: ast.Call, name: str) -> tuple[list[str], Any]:
         columns, lengths = [], []

@@ -47,6 +47,34 @@ def stream_settings(buckets: int = 8) -> dict[str, str]:
     return stream_state.stream_settings(buckets)
 
 
+def rules(stream: Any, source: Any, **options: Any) -> Any:
+    """Events of rules that start and stop for the keys of a stream; see ``docs/stream_rules.md``.
+
+    ``source``: a list of (name, when) and (name, when, until) as ``wr.Rules`` has them; a folder of
+    files, TOML or JSON lines, of which the newest is in force; or a streaming DataFrame with
+    columns ``version`` and ``text``. ``key``, ``time``, ``tie``, ``lateness`` are those of
+    ``wr.Rolling``, ``buckets``, ``flush`` and ``idle_after`` those of streams. ``longest``: how far
+    back rules may look, now and later. ``version``: of a list.
+    """
+    from windrow.spark import stream_rules
+
+    return stream_rules.apply(stream, source, **options)
+
+
+def History(rows: Any, until: Any) -> Any:
+    """Rows from before a stream, ``features(stream, history=...)``; see ``docs/streaming.md``."""
+    from windrow.spark import stream_history
+
+    return stream_history.History(rows, until)
+
+
+def history(checkpoint: str, schema: Any, session: Any = None) -> Any:
+    """What a stopped stream's state keeps, as the start of another; see ``docs/streaming.md``."""
+    from windrow.spark.stream_history import from_checkpoint
+
+    return from_checkpoint(checkpoint, schema, session)
+
+
 def state(checkpoint: str, session: Any = None) -> Any:
     """What the state of a stream holds, read from outside: a ``stream_state.StreamState``."""
     from windrow.spark import stream_state

@@ -63,7 +63,7 @@ def checked(spec: Rolling, schema: StructType) -> None:
             )
     spec.check_columns(names)
     for name, aggregate, _ in spec.outputs:
-        if name.lower() in folded and spec.every is None:
+        if name.lower() in folded and spec.answers_rows:
             raise BadSpecification(
                 f"the table has a column {name!r} already, which {aggregate!r} would hide: "
                 "rename it with .alias(...)"

@@ -21,12 +21,13 @@ from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
-from windrow.spark.schema import RESERVED, output_schema
+from windrow.spark.schema import RESERVED, output_schema, used_columns
+from windrow.spark.stream_history import History
 from windrow.spark.stream_state import refuse_other_providers
-from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor
+from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
 from windrow.support import require
-from windrow.times import Duration
+from windrow.times import NANOSECONDS, Duration, clock_of, duration
 
 BUCKETS = 8
 OBSERVED = "windrow"
@@ -43,14 +44,34 @@ class StreamOptions:
     buckets: int = BUCKETS
     late: str | None = None
     flush: str | None = None
+    gone: str | None = None
+    idle_after: Any = None
+    history: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.buckets, int) or not 1 <= self.buckets <= 1 << 15:
             raise BadSpecification(f"buckets= is a number from 1 to 32768, not {self.buckets!r}")
-        for name in ("late", "flush"):
+        for name in ("late", "flush", "gone"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise BadSpecification(f"{name}= is the name of a column, not {value!r}")
+        if self.history is not None and not isinstance(self.history, History):
+            raise BadSpecification(
+                f"history= is wr.spark.History(table, until=...), not {self.history!r}"
+            )
+        self.idle_milliseconds  # noqa: B018 - refuses what is no length of time
+
+    @property
+    def idle_milliseconds(self) -> int | None:
+        """After how long without rows the clock moves the frontier on."""
+        if self.idle_after is None:
+            return None
+        found = duration(self.idle_after, "idle_after=")
+        if not isinstance(found, Duration) or found.nanoseconds <= 0:
+            raise BadSpecification(
+                f'idle_after= is a length of time such as "1 minute", not {self.idle_after!r}'
+            )
+        return -(-found.nanoseconds // 1_000_000)
 
 
 def options_of(given: dict[str, Any]) -> StreamOptions:
@@ -63,24 +84,64 @@ def options_of(given: dict[str, Any]) -> StreamOptions:
 
 
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
-    """The stream with its answers, each row once, as the watermark passes it."""
+    """The stream with its answers, as its specification says when they come out."""
     options = options_of(given)
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     refuse_other_providers(df.sparkSession)
-    rows = _watermarked(df, spec, schema, options)
+    rows = watermarked(df, spec, schema, options)
+    if not spec.answers_rows:  # what does not come out need not travel
+        names = [*plan.schema.names, *([] if options.flush is None else [options.flush])]
+        rows, schema = rows.select(*map(quoted, names)), T.StructType([schema[n] for n in names])
+    envelopes = enveloped(rows, spec, schema, options)
+    processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options))
+    before = _before(spec, T.StructType([schema[n] for n in plan.schema.names]), options)
+    turns = taken_in_turns(envelopes, processor, options, before)
+    return turns.select("payload").mapInArrow(unpacker(spec), out)
+
+
+def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """Rows packed by bucket."""
     packer = _packer(spec, schema, options)
     names = [*schema.names, BUCKET]
-    envelopes = crossed(
-        rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, _SENT
-    )
-    processor = BucketProcessor(plan, kinds_of(spec, out), options.late)
-    turns = envelopes.groupBy(BUCKET).transformWithState(processor, OUTPUT, "append", "eventTime")
-    observed = turns.observe(OBSERVED, *_metrics())
-    return observed.select("payload").mapInArrow(_unpacker(spec), out)
+    return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, SENT)
 
 
-_SENT = T.StructType(
+def _before(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """A history packed as the stream is; columns that it lacks are null."""
+    if options.history is None:
+        return None
+    table = options.history.rows
+    for name in used_columns(spec):
+        if name not in table.columns:
+            raise BadSpecification(f"history= has no column {name!r}")
+    columns = [
+        (F.col(quoted(f.name)) if f.name in table.columns else F.lit(None))
+        .cast(f.dataType)
+        .alias(f.name)
+        for f in schema.fields
+    ]
+    plain = StreamOptions(buckets=options.buckets)
+    return enveloped(table.select(*columns), spec, schema, plain).groupBy(BUCKET)
+
+
+def taken_in_turns(
+    envelopes: Any, processor: Any, options: StreamOptions, before: Any = None
+) -> Any:
+    """Every bucket's turns, with their metrics."""
+    mode = "eventTime" if options.idle_after is None else "processingTime"
+    groups = envelopes.groupBy(BUCKET)
+    turns = groups.transformWithState(processor, OUTPUT, "append", mode, before)
+    return turns.observe(OBSERVED, *_metrics())
+
+
+def extras_of(options: StreamOptions) -> Extras:
+    """What the stateful operator must know besides the plan."""
+    until = None if options.history is None else options.history.until
+    return Extras(options.late, options.gone, options.idle_milliseconds, until)
+
+
+SENT = T.StructType(
     [T.StructField(BUCKET, T.IntegerType()), T.StructField(PAYLOAD, T.BinaryType())]
 )
 
@@ -93,15 +154,47 @@ def planned(
     if spec.overflow is None:
         _overflow_is_null(spec)
     plain = T.StructType([f for f in schema.fields if f.name != options.flush])
-    out = output_schema(spec, plain)
-    if options.late is not None:
-        if options.late.lower() in [name.lower() for name in out.names]:
-            raise BadSpecification(f"late={options.late!r}: there is such a column already")
-        out = T.StructType([*out.fields, T.StructField(options.late, T.BooleanType(), False)])
+    out = output_schema(_with_ticks(spec), plain)
+    for option in ("late", "gone"):
+        name = getattr(options, option)
+        if name is None:
+            continue
+        if name.lower() in [known.lower() for known in out.names]:
+            raise BadSpecification(f"{option}={name!r}: there is such a column already")
+        out = T.StructType([*out.fields, T.StructField(name, T.BooleanType(), False)])
     out = T.StructType([_nullable(f, spec, options) for f in out.fields])
+    if not spec.answers_rows:
+        plain = T.StructType([plain[name] for name in used_columns(spec)])
     arrow = to_arrow_schema(plain, timezone="UTC")
     buckets = options.buckets if spec.key else 1
-    return StreamPlan(spec, arrow, _reaches(spec, schema), buckets), out
+    step, origin = _ticks(spec, schema)
+    reaches = _reaches(spec, schema)
+    return StreamPlan(spec, arrow, reaches, buckets, step=step, origin=origin), out
+
+
+def _with_ticks(spec: Rolling) -> Rolling:
+    """Changes have the columns that ticks have: key, time and answers."""
+    if spec.emit == "changes":
+        spec = copy.copy(spec)
+        spec.every = duration("1s", "every=")
+    return spec
+
+
+def _ticks(spec: Rolling, schema: T.StructType) -> tuple[int, int]:
+    """How far ticks are apart and where one of them is, in microseconds."""
+    if spec.every is None:
+        return 0, 0
+    step = clock(schema, str(spec.time)).length(spec.every, "every=")
+    if spec.origin is None:
+        return step, 0
+    own = clock_of(spec.origin, spec.unit)
+    if own.unit is None:
+        raise BadSpecification(f"origin={spec.origin!r} is not a time like those of the stream")
+    ticks = own.to_ticks(spec.origin) * NANOSECONDS[own.unit]
+    whole, rest = divmod(ticks, NANOSECONDS["us"])
+    if rest:
+        raise BadSpecification(f"origin={spec.origin!r} is finer than the stream's times")
+    return step, whole
 
 
 def _overflow_is_null(spec: Rolling) -> None:
@@ -134,10 +227,25 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
                 f"window {label!r} could reach back for ever: say how far on a stream, "
                 f'rows({window.n}, within="30d")'
             )
-    if spec.every is not None:
-        raise Refused("every= (ticks) is not part of streams in this version")
+    for aggregate in spec.aggregates:
+        if aggregate.kind == "sequential" and (spec.emit != "rows" or spec.every is not None):
+            raise Refused(
+                f"{aggregate!r} answers rows, one after the other, as the watermark passes them: "
+                "not ticks, changes, or rows at once"
+            )
+    if options.late is not None and not spec.answers_rows:
+        raise Refused("late= passes late rows on, and here no rows come out, but keys")
+    if options.gone is not None and spec.emit != "changes":
+        raise Refused('gone= is for emit="changes", where keys without rows come out once more')
     if spec.engine == "native":
         raise Refused('engine="native": Spark has no such operator for streams')
+    refuse_other_times(spec, schema)
+    refuse_without_tie(spec)
+    refuse_without_watermark(spec, schema, options)
+
+
+def refuse_other_times(spec: Rolling, schema: T.StructType) -> None:
+    """Time must be a timestamp."""
     if spec.time is None:
         raise Refused("a stream needs time=, the column that its watermark is about")
     kind = schema[spec.time].dataType
@@ -147,8 +255,6 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
             "about timestamps. Make one of it with to_timestamp(), or timestamp_micros() of an "
             "integer"
         )
-    refuse_without_tie(spec)
-    _refuse_without_watermark(spec, schema, options)
 
 
 def _keeps_rows(spec: Rolling) -> bool:
@@ -156,7 +262,8 @@ def _keeps_rows(spec: Rolling) -> bool:
     return any(aggregate.kind != "sequential" for aggregate in spec.aggregates)
 
 
-def _refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
+    """A watermark must come from somewhere, and be about a timestamp."""
     assert spec.time is not None
     if spec.lateness is None:
         if _DELAY not in schema[spec.time].metadata:
@@ -191,7 +298,8 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
     return out
 
 
-def _watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+def watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+    """The stream with a watermark on its rows' times."""
     if spec.lateness is None:
         return df
     assert isinstance(spec.lateness, Duration)
@@ -224,7 +332,9 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
     return named(windrow_pack, spec)
 
 
-def _unpacker(spec: Rolling) -> Any:
+def unpacker(spec: Rolling) -> Any:
+    """What takes answers out of their envelopes."""
+
     def windrow_unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from unpacked(batches)
         settled()
@@ -235,8 +345,13 @@ def _unpacker(spec: Rolling) -> Any:
 def _metrics() -> list[Any]:
     """What ``StreamingQueryProgress.observedMetrics`` shows under ``windrow``."""
     times = ("latest", "frontier")
+    shared = ("rules", "rejected_rules")
     nothing = F.lit(0).cast("long")
-    sums = [F.coalesce(F.sum(n), nothing).alias(n) for n in METRICS if n not in times]
+    sums = [
+        F.coalesce((F.max if n in shared else F.sum)(n), nothing).alias(n)
+        for n in METRICS
+        if n not in times
+    ]
     frontier = F.min("frontier")
     lag = (F.max("latest") - frontier) / F.lit(1e6)
     return [
@@ -244,6 +359,14 @@ def _metrics() -> list[Any]:
         F.timestamp_micros(frontier).alias("frontier"),
         lag.alias("watermark_lag_seconds"),
     ]
+
+
+_WHEN = {
+    "rows": "for every row, when the watermark has passed it",
+    "immediately": "for every row, in the batch in which it comes, over the rows that have come",
+    "ticks": "for every key at every tick, when the watermark has passed it",
+    "changes": "for every key whose answers changed, with each batch that moves the watermark",
+}
 
 
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
@@ -255,6 +378,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     lateness = spec.lateness.label if spec.lateness is not None else "as its watermark says"
     lines = [
         f"Spark stream {by}, in {plan.buckets} buckets; rows may be late by {lateness}",
+        f"answers come out {_WHEN[plan.emission]}",
         f"kept of each row: {', '.join(plan.kept) or 'nothing'}",
     ]
     forms = {aggregate: form_of(aggregate, plan.schema) for aggregate in plan.folded}

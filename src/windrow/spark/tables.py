@@ -105,6 +105,7 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
 
 
 def _refuse(spec: Rolling) -> None:
+    spec.refuse_emission("a Spark table")
     for aggregate in spec.aggregates:
         for window in spec.windows.values():
             require("Spark tables", aggregate.kind, window.kind)
