@@ -113,7 +113,7 @@ NAMES: dict[str, list[Any]] = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     st.sampled_from(LAYOUTS),
     st.sampled_from(sorted(NAMES)),

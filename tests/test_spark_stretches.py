@@ -265,10 +265,12 @@ def test_lengths_beyond_the_span_are_cut() -> None:
 def test_fold_is_what_recalc_keeps(table: pa.Table, cuts: list[int]) -> None:
     size = table.num_rows
     offsets = np.array([0, *sorted(min(c, size) for c in cuts), size], np.int64)
-    table = table.set_column(table.column_names.index("b"), "b", table["b"].cast(pa.int8()))
+    whole = table.set_column(table.column_names.index("b"), "b", table["b"].cast(pa.int8()))
     for aggregate in REPRODUCIBLE:
-        columns = [number_column(table[c].combine_chunks(), c) for c in aggregate.columns]
-        lists = [table[c].to_pylist() for c in aggregate.columns]
+        columns = [number_column(whole[c].combine_chunks(), c) for c in aggregate.columns]
+        booleans = "boolean" in aggregate.input_kinds  # which kernels hold as whole numbers
+        given_rows = table if booleans else whole
+        lists = [given_rows[c].to_pylist() for c in aggregate.columns]
         rows = lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
         given_lists = lists if needs_lists(aggregate, columns) else []
         found = fold(aggregate, columns, given_lists, offsets)
@@ -278,7 +280,8 @@ def test_fold_is_what_recalc_keeps(table: pa.Table, cuts: list[int]) -> None:
                 window.insert(value)
             empty = Recalc(aggregate).query()
             answer = aggregate.answer(middle.partial) if middle.rows else empty
-            assert equal(answer, window.query()), aggregate
+            wanted = window.query()
+            assert equal(answer, int(wanted) if booleans and wanted is not None else wanted)
 
 
 @given(st.lists(st.one_of(st.none(), FLOATS), min_size=1, max_size=12), st.integers(0, 12))

@@ -16,7 +16,7 @@ from tests.stream_elsewhere import MANY
 from tests.stream_session import Pipe
 
 ROOT = Path(__file__).parent.parent
-KILLS = 20 if SLOW else 3
+KILLS = 20 if SLOW else 2
 PATIENCE = 180.0
 
 
