@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -78,7 +79,7 @@ def _stream_schema(session: SparkSession, pipeline: Any, options: dict[str, str]
         if source.format == "csv":
             return _csv_schema(session, pipeline, plain)
         return session.read.format(source.format).options(**plain).load(paths).schema
-    except Exception:
+    except AnalysisException:
         if not pipeline.columns:
             raise WindrowError(
                 f"{source.shown}: there are no files yet to see columns in: name all columns and "
