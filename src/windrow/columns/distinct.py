@@ -1,7 +1,5 @@
 """Distinct values of moving ranges: how often each is in the window, counted up and down."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +11,7 @@ from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.ranks import groups_of
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.task import Task
 
 _ONE = np.uint64(1)
 _NOTHING = np.uint64(0)
@@ -103,7 +102,7 @@ def _slide(  # type: ignore[no-untyped-def]
                         place += 1
 
 
-def coded(block: Sorted) -> Any:
+def coded(block: Sorted) -> Array:
     """A code for every row: the first place in order of its value; -1 where there is none."""
     first, _ = groups_of(block.keys)
     codes = np.empty(len(block.rank), np.int64)
@@ -124,9 +123,10 @@ def _counted(block: Sorted, ranges: Ranges, counts: Array, starts: Array, found:
     )
 
 
-def distinct_answers(task: Any) -> pa.Array:
+def distinct_answers(task: Task) -> pa.Array:
     """The number of distinct values of every range, or their lists."""
-    aggregate: Distinct = task.aggregate
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Distinct)
     ranges: Ranges = task.ranges
     if aggregate.values:
         return _lists(task)
@@ -135,7 +135,7 @@ def distinct_answers(task: Any) -> pa.Array:
     return array_of(out, task.missing() if task.asked else None)
 
 
-def _lists(task: Any) -> pa.Array:
+def _lists(task: Task) -> pa.Array:
     column, ranges = task.column, task.ranges
     missing = task.missing()
     lengths = np.zeros(len(ranges), np.int64)

@@ -7,17 +7,18 @@ adds up over the different counts, of which a window of n rows has at most √(2
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates import Entropy
 from windrow.columns.bits import lowest
 from windrow.columns.distinct import coded
 from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.task import Task
 
 _ONE = np.uint64(1)
 _NOTHING = np.uint64(0)
@@ -149,7 +150,7 @@ def _slid(block: Sorted, ranges: Ranges, modes: Array, entropies: Array) -> None
     )
 
 
-def mode_answers(task: Any) -> pa.Array:
+def mode_answers(task: Task) -> pa.Array:
     """The most frequent value of every range; of several the smallest."""
     column, ranges = task.column, task.ranges
     out = np.zeros(len(ranges), np.float64 if column.is_float else np.int64)
@@ -169,9 +170,11 @@ def mode_answers(task: Any) -> pa.Array:
     return column.arrow(out, missing)
 
 
-def entropy_answers(task: Any) -> pa.Array:
+def entropy_answers(task: Task) -> pa.Array:
     """The entropy of every range."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Entropy)
     out = np.zeros(len(task.ranges))
     nothing = np.empty(0, np.int64)
     blocks_of(task).each(lambda block: _slid(block, task.ranges, nothing, out))
-    return array_of(out / math.log(task.aggregate.base), task.missing())
+    return array_of(out / math.log(aggregate.base), task.missing())

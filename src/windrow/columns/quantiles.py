@@ -6,8 +6,6 @@ is a few nanoseconds a row and doubling. Ranges that move back are answered in a
 they move little (Mo's: by groups of beginnings, then by ends), over one sort of all rows.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -19,6 +17,7 @@ from windrow.columns.prepare import Column, array_of
 from windrow.columns.radix import float_of, integer_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.task import Task
 from windrow.errors import BadValue
 
 _NOTHING = np.uint64(0)
@@ -121,22 +120,23 @@ def _slide(  # type: ignore[no-untyped-def]
             out[answer] = _interpolated(a, b, t)
 
 
-def require_numbers(task: Any) -> None:
+def require_numbers(aggregate: Quantile, column: Column) -> None:
     """Refuse to interpolate between what is not a number."""
-    kind = task.column.type
-    if not task.column.is_number and not pa.types.is_decimal(kind):
+    kind = column.type
+    if not column.is_number and not pa.types.is_decimal(kind):
         raise BadValue(
-            f"{task.aggregate!r}: column {task.column.name!r} has type {kind}, and "
-            f"method={task.aggregate.method!r} interpolates between numbers. Cast it to a number, "
+            f"{aggregate!r}: column {column.name!r} has type {kind}, and "
+            f"method={aggregate.method!r} interpolates between numbers. Cast it to a number, "
             'or take method="lower", "higher", "nearest" or "inverted_cdf"'
         )
 
 
-def quantile_answers(task: Any) -> pa.Array:
+def quantile_answers(task: Task) -> pa.Array:
     """The quantile of every range."""
-    aggregate: Quantile = task.aggregate
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Quantile)
     if not aggregate.picks:
-        require_numbers(task)
+        require_numbers(aggregate, task.column)
     column: Column = task.column
     ranges: Ranges = task.ranges
     whole = aggregate.picks and not column.is_float

@@ -1,7 +1,5 @@
 """Ranks of the newest value of moving ranges: how many bits are set below its own."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,6 +9,7 @@ from windrow.columns.jit import njit
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.task import Task
 
 _ONE = np.uint64(1)
 
@@ -113,9 +112,10 @@ def _ranks(  # type: ignore[no-untyped-def]
         out[answer] = found / members if percent else found
 
 
-def rank_answers(task: Any) -> pa.Array:
+def rank_answers(task: Task) -> pa.Array:
     """The rank of the newest value of every range."""
-    aggregate: Rank = task.aggregate
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Rank)
     ranges: Ranges = task.ranges
     out = np.zeros(len(ranges))
     method = ("average", "min", "max").index(aggregate.method)

@@ -19,6 +19,7 @@ import numpy as np
 from windrow.columns.prepare import Column
 from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.task import Task
 
 LEAST = 1 << 12
 MOST = 1 << 17
@@ -190,7 +191,7 @@ class Blocks:
             return list(pool.map(done, range(len(self.spans))))
 
 
-def blocks_of(task: Any, keep: bool = False) -> Blocks:
+def blocks_of(task: Task, keep: bool = False) -> Blocks:
     """The blocks of a task's ranges, sorted before where another aggregate needed the same.
 
     ``keep``: they are gone through more than once.
