@@ -4,29 +4,29 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import BottomK, TopK
-from windrow.columns.bits import lowest
 from windrow.columns.jit import njit
 from windrow.columns.lists import list_array, offsets_of
+from windrow.columns.members import drop, empty_set, lowest_members, put, range_at
 from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
 from windrow.columns.task import Task
 
-_ONE = np.uint64(1)
-_NOTHING = np.uint64(0)
+
+@njit(inline="always")
+def _put(words, upper, places, low, high):  # type: ignore[no-untyped-def]
+    """Put some rows in."""
+    for j in range(low, high):
+        if places[j] >= 0:
+            put(words, upper, places[j])
 
 
-@njit(cache=True, nogil=True)
-def _put(words, upper, place):  # type: ignore[no-untyped-def]
-    words[place >> 6] |= _ONE << np.uint64(place & 63)
-    upper[place >> 12] |= _ONE << np.uint64(place >> 6 & 63)
-
-
-@njit(cache=True, nogil=True)
-def _drop(words, upper, place):  # type: ignore[no-untyped-def]
-    words[place >> 6] ^= _ONE << np.uint64(place & 63)
-    if words[place >> 6] == _NOTHING:
-        upper[place >> 12] ^= _ONE << np.uint64(place >> 6 & 63)
+@njit(inline="always")
+def _drop(words, upper, places, low, high):  # type: ignore[no-untyped-def]
+    """Take some rows out."""
+    for j in range(low, high):
+        if places[j] >= 0:
+            drop(words, upper, places[j])
 
 
 @njit(cache=True, nogil=True)
@@ -37,51 +37,22 @@ def _lowest_few(  # type: ignore[no-untyped-def]
 
     A bit for every row of the window at its place in order, as for quantiles.
     """
-    words = np.zeros((size >> 6) + 1, np.uint64)
-    upper = np.zeros((size >> 12) + 1, np.uint64)
+    words, upper = empty_set(size)
     low = high = 0
     for i in range(count):
-        if width:
-            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
-        else:
-            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
+        start, end = range_at(i, first, row, lo, hi, width)
         if start >= end:
             continue
         if start >= high or end <= low:
-            for j in range(low, high):
-                if places[j] >= 0:
-                    _drop(words, upper, places[j])
+            _drop(words, upper, places, low, high)
             low = high = start
-        while low > start:
-            low -= 1
-            if places[low] >= 0:
-                _put(words, upper, places[low])
-        while high < end:
-            if places[high] >= 0:
-                _put(words, upper, places[high])
-            high += 1
-        while low < start:
-            if places[low] >= 0:
-                _drop(words, upper, places[low])
-            low += 1
-        while high > end:
-            high -= 1
-            if places[high] >= 0:
-                _drop(words, upper, places[high])
+        _put(words, upper, places, start, low)
+        _put(words, upper, places, high, end)
+        _drop(words, upper, places, low, start)
+        _drop(words, upper, places, end, high)
+        low, high = start, end
         answer = first + (order[i] if len(order) else i)
-        at, last = offsets[answer], offsets[answer + 1]
-        j = 0
-        while at < last:
-            above = upper[j]
-            while above != _NOTHING and at < last:
-                word = (j << 6) + np.int64(lowest(above))
-                above &= above - _ONE
-                bits = words[word]
-                while bits != _NOTHING and at < last:
-                    found[at] = (word << 6) + np.int64(lowest(bits))
-                    bits &= bits - _ONE
-                    at += 1
-            j += 1
+        lowest_members(words, upper, found, offsets[answer], offsets[answer + 1])
 
 
 def few_answers(task: Task) -> pa.Array:
@@ -104,11 +75,7 @@ def few_answers(task: Task) -> pa.Array:
         span = block.span
         rank = block.rank.astype(np.int64)
         places = np.where(rank < 0, -1, block.size - 1 - rank) if largest else rank
-        bounds = ordered_bounds(block, ranges)
-        _lowest_few(
-            *(places, block.size, span.first, span.last - span.first, span.low, *bounds),
-            *(offsets, found),
-        )
+        _lowest_few(places, block.size, *moves(block, ranges), offsets, found)
         here = found[offsets[span.first] : offsets[span.last]]
         return block.values[block.size - 1 - here if largest else here]
 
