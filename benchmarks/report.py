@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -48,6 +49,12 @@ class Report:
     @property
     def missed(self) -> list[str]:
         return [line.what for line in self.lines if isinstance(line, Line) and not line.good]
+
+    def exit_code(self) -> int:
+        """Says which bars were missed; 1 where one was."""
+        for what in self.missed:
+            print(f"missed: {what}", file=sys.stderr)
+        return 1 if self.missed else 0
 
     def markdown(self, title: str, text: str) -> str:
         out = [f"# {title}", "", text, "", f"Measured on {self.machine}.", ""]

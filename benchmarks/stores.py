@@ -456,9 +456,7 @@ def main() -> int:
         text = "Written by `make bench-stores`; the picture beside it shows Figures 6 and 7."
         (RESULTS / "stores.md").write_text(report.markdown("Monoid trees and stores", text))
         picture(figure_6, figure_7, bits, RESULTS / "stores.png")
-    for what in report.missed:
-        print(f"missed: {what}", file=sys.stderr)
-    return 1 if report.missed else 0
+    return report.exit_code()
 
 
 if __name__ == "__main__":

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 import windrow as wr
 from tests.spark_session import (
-    SETTINGS,
     SLOW,
     assert_same,
-    prepare_environment,
+    connected,
     random_table,
     started,
 )
@@ -93,14 +92,7 @@ def cluster(_: Path) -> None:
 
 
 def connect(_: Path) -> None:
-    prepare_environment()
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
-    for name, value in SETTINGS.items():
-        if name.startswith("spark.sql."):
-            session.conf.set(name, value)
-    assert type(session).__module__.startswith("pyspark.sql.connect")
+    session = connected()
     df = session.createDataFrame(TABLE).repartition(4)
     check_all(df, list(PATHS))
     spec, options = specification("one line")

@@ -54,6 +54,19 @@ def started(master: str) -> Any:
     return session
 
 
+def connected() -> Any:
+    """A session through Spark Connect, with the same settings as far as they are SQL's."""
+    prepare_environment()
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote("local[2]").getOrCreate()
+    for name, value in SETTINGS.items():
+        if name.startswith("spark.sql."):
+            session.conf.set(name, value)
+    assert type(session).__module__.startswith("pyspark.sql.connect")
+    return session
+
+
 @cache
 def local_session() -> Any:
     return started("local[2]")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import windrow as wr
-from tests.spark_session import SETTINGS, SLOW, assert_same, prepare_environment, started
+from tests.spark_session import SETTINGS, SLOW, assert_same, connected, started
 from tests.stream_session import Pipe, counts, random_stream, split
 
 PARTS = split(random_stream(240, 6, 31, 20), 3, 31)
@@ -97,14 +97,7 @@ def cluster(folder: Path) -> None:
 
 
 def connect(folder: Path) -> None:
-    prepare_environment()
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
-    for name, value in SETTINGS.items():
-        if name.startswith("spark.sql."):
-            session.conf.set(name, value)
-    assert type(session).__module__.startswith("pyspark.sql.connect")
+    session = connected()
     check(session, folder, "connect", AGGREGATES)
     session.stop()
 

@@ -14,7 +14,6 @@ from windrow.errors import (
     Refused,
     StoreConflict,
     StoreUnavailable,
-    WindrowError,
 )
 from windrow.held import Held, InFingerTree, InQueue, InTree
 from windrow.plan import Latency, choose
@@ -158,18 +157,6 @@ class Sliding:
             self._delay = clock.length(self._lateness, "lateness=")
         return clock
 
-    @staticmethod
-    def _ticks(clock: Clock, at: Any) -> int:
-        try:
-            return clock.to_ticks(at)
-        except WindrowError:
-            raise
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise BadValue(
-                f"{at!r} ({type(at).__name__}) is not a time like the ones before, which were "
-                f"{clock.kind}"
-            ) from error
-
     def _shown(self, ticks: int | None) -> Any:
         return None if ticks is None or self._clock is None else self._clock.from_ticks(ticks)
 
@@ -195,7 +182,7 @@ class Sliding:
         if self._clock is None and self._arrivals:
             raise BadSpecification("rows came without a time before: all with times or all without")
         clock = self._clock_for(at)
-        ticks = self._ticks(clock, at)
+        ticks = clock.ticks(at)
         self._check_order(ticks)
         self._make_room()
         partial = self._held.lift(value)
@@ -324,7 +311,7 @@ class Sliding:
             raise BadSpecification("a window of rows does not slide with time: nothing to advance")
         self._require_open()
         clock = self._clock_for(at)
-        ticks = self._ticks(clock, at)
+        ticks = clock.ticks(at)
         self._check_order(ticks)
         self._clock = clock
         if self._inserts_late:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.errors import BadSpecification, BadValue
+from windrow.errors import BadSpecification, BadValue, WindrowError
 
 NANOSECONDS = {
     "ns": 1,
@@ -118,6 +118,10 @@ def _label(nanoseconds: int) -> str:
     return f"{nanoseconds}ns"
 
 
+NO_TIME = (TypeError, ValueError, AttributeError, OverflowError)
+"""What Python raises where something is no time."""
+
+
 @dataclass(frozen=True)
 class Clock:
     """How times of one kind become integers and back."""
@@ -126,6 +130,22 @@ class Clock:
     unit: str | None  # None: plain integers
     to_ticks: Callable[[Any], int]
     from_ticks: Callable[[int], Any]
+
+    def ticks(self, at: Any) -> int:
+        """The time of a row, of a kind that may be another than that of the rows before."""
+        try:
+            return self.to_ticks(at)
+        except WindrowError:
+            raise
+        except NO_TIME as error:
+            raise self.refusal(at) from error
+
+    def refusal(self, at: Any) -> BadValue:
+        """What to say of a row whose time is of another kind."""
+        return BadValue(
+            f"{at!r} ({type(at).__name__}) is not a time like the ones before, which were "
+            f"{self.kind}"
+        )
 
     def length(self, length: Duration | int, what: str) -> int:
         """A duration in ticks."""

@@ -97,7 +97,7 @@ class Several(Aggregate):
             unknown = [own for own in memory.parts if own.known is None]
             try:
                 return tuple([lift(row) for lift in lifters])
-            except Exception:
+            except BaseException:  # whatever a user's lift raises: it goes on from here
                 for own in unknown:  # a row that is refused decides nothing
                     own.forget()
                 raise

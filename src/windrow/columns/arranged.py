@@ -23,17 +23,11 @@ from windrow.aggregates import (
 )
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
-from windrow.columns.answers import (
-    BY_CLASS,
-    Task,
-    differences,
-    means_of_logarithms,
-    prefix_sums,
-    whole_products,
-)
+from windrow.columns.answers import BUILT_IN
 from windrow.columns.builtin import kernels
 from windrow.columns.expansions import exact_variances
 from windrow.columns.jit import njit
+from windrow.columns.own_answers import whole_products
 from windrow.columns.power_sums import from_parts
 from windrow.columns.prepare import (
     Column,
@@ -58,6 +52,8 @@ from windrow.columns.slots import (
     Slot,
     filled,
 )
+from windrow.columns.task import Task, differences, prefix_sums
+from windrow.columns.totals import means_of_logarithms
 
 
 @dataclass
@@ -279,7 +275,7 @@ def answer(form: Form, arranged: Arranged, ranges: Ranges, least: int) -> tuple[
         return _compiled(task, arrays, slot)
     if isinstance(aggregate, GeometricMean):
         return means_of_logarithms(task, task.column.filled(0)), 0
-    found = BY_CLASS[type(aggregate)](task)
+    found = BUILT_IN[type(aggregate)].answers(task)
     if type(aggregate) not in (Sum, Spread) or task.column.is_float:
         return found, 0
     return found, _too_large(task, found)

@@ -20,7 +20,7 @@ from windrow.aggregates import (
 )
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
-from windrow.columns.answers import BY_CLASS, FORWARD_ONLY, IN_ORDER
+from windrow.columns.answers import BUILT_IN, way_of
 from windrow.columns.middles import ENDS
 from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.prepare import Column, Prepared
@@ -53,7 +53,8 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         return Plan("lookup", "the answer is a difference of counts, or one row", None)
     if kind is Collect:
         return Plan("lookup", "the answer is the range itself", None)
-    if kind in IN_ORDER:
+    way = way_of(aggregate)
+    if way.by_order:
         return _in_order(aggregate, table, ranges)
     adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean, *POWERS, *ENDS)
     interpreted = "interpreted" if adds and words else None
@@ -62,9 +63,9 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     if not ranges.monotone:
         if kind in (Sum, Mean, GeometricMean) and not interpreted:
             return Plan("subtract_on_evict", "exact accumulators, ranges in any order", None)
-        if kind in FORWARD_ONLY or interpreted:
+        if way.forward_only or interpreted:
             return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
-    if kind not in BY_CLASS:
+    if kind not in BUILT_IN:
         interpreted = _why_interpreted(aggregate, numbers, words)
     tree = not ranges.monotone
     asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import bounds as find
-from windrow.columns.answers import IN_ORDER, answer
+from windrow.columns.answers import answer, way_of
 from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
 from windrow.columns.prepare import Prepared, plain_column, time_column
@@ -33,7 +33,7 @@ def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepar
 
 def _sorted_for(spec: Rolling) -> frozenset[tuple[str, str]]:
     """The columns that more than one answer needs in order."""
-    used = [(a.columns[0], a.nan) for _, a, _ in spec.outputs if type(a) in IN_ORDER]
+    used = [(a.columns[0], a.nan) for _, a, _ in spec.outputs if way_of(a).by_order]
     return frozenset(use for use in used if used.count(use) > 1)
 
 

@@ -1,126 +1,172 @@
-"""The few largest or smallest values of moving ranges, and the four corners of M4."""
+"""Answers that are rows of the window: the largest, the smallest, the first, the last, all four."""
 
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import TopK
+from windrow.aggregates import ArgMin, First, Min, MinCount, RelativeVariation
 from windrow.columns.answer_types import corners
-from windrow.columns.bits import lowest
 from windrow.columns.builtin import kernels
 from windrow.columns.jit import njit
-from windrow.columns.lists import canonical_values, list_array, offsets_of
+from windrow.columns.lists import canonical_values
+from windrow.columns.own_answers import interpreted
 from windrow.columns.picked import falling
-from windrow.columns.prepare import Column, array_of
+from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
-from windrow.columns.turned import ordered
-
-_ONE = np.uint64(1)
-_NOTHING = np.uint64(0)
+from windrow.columns.task import Task, too_large
+from windrow.columns.turned import ORDERED_NAN, ordered, turned
+from windrow.errors import BadValue
 
 
-@njit(cache=True, nogil=True)
-def _put(words, upper, place):  # type: ignore[no-untyped-def]
-    words[place >> 6] |= _ONE << np.uint64(place & 63)
-    upper[place >> 12] |= _ONE << np.uint64(place >> 6 & 63)
-
-
-@njit(cache=True, nogil=True)
-def _drop(words, upper, place):  # type: ignore[no-untyped-def]
-    words[place >> 6] ^= _ONE << np.uint64(place & 63)
-    if words[place >> 6] == _NOTHING:
-        upper[place >> 12] ^= _ONE << np.uint64(place >> 6 & 63)
-
-
-@njit(cache=True, nogil=True)
-def _lowest_few(  # type: ignore[no-untyped-def]
-    places, size, first, count, row, lo, hi, width, order, offsets, found
-):
-    """The lowest places of each range, as many as its list has room for.
-
-    A bit for every row of the window at its place in order, as for quantiles.
-    """
-    words = np.zeros((size >> 6) + 1, np.uint64)
-    upper = np.zeros((size >> 12) + 1, np.uint64)
-    low = high = 0
-    for i in range(count):
-        if width:
-            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
-        else:
-            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
-        if start >= end:
-            continue
-        if start >= high or end <= low:
-            for j in range(low, high):
-                if places[j] >= 0:
-                    _drop(words, upper, places[j])
-            low = high = start
-        while low > start:
-            low -= 1
-            if places[low] >= 0:
-                _put(words, upper, places[low])
-        while high < end:
-            if places[high] >= 0:
-                _put(words, upper, places[high])
-            high += 1
-        while low < start:
-            if places[low] >= 0:
-                _drop(words, upper, places[low])
-            low += 1
-        while high > end:
-            high -= 1
-            if places[high] >= 0:
-                _drop(words, upper, places[high])
-        answer = first + (order[i] if len(order) else i)
-        at, last = offsets[answer], offsets[answer + 1]
-        j = 0
-        while at < last:
-            above = upper[j]
-            while above != _NOTHING and at < last:
-                word = (j << 6) + np.int64(lowest(above))
-                above &= above - _ONE
-                bits = words[word]
-                while bits != _NOTHING and at < last:
-                    found[at] = (word << 6) + np.int64(lowest(bits))
-                    bits &= bits - _ONE
-                    at += 1
-            j += 1
-
-
-def few_answers(task: Any) -> pa.Array:
-    """The k largest, or smallest, values of every range."""
-    column: Column = task.column
-    ranges: Ranges = task.ranges
-    largest = isinstance(task.aggregate, TopK)
-    missing = task.missing()
-    lo, hi = (bound.astype(np.int64) for bound in ranges.bounds())
-    hi = np.maximum(lo, hi)
-    if column.valid is not None:
-        assert column.counts is not None
-        lo, hi = column.counts[lo], column.counts[hi]
-    offsets = offsets_of(task, np.minimum(hi - lo, task.aggregate.k), missing)
-    found = np.empty(int(offsets[-1]), np.int64)
-
-    def work(block: Sorted) -> Array:
-        span = block.span
-        rank = block.rank.astype(np.int64)
-        places = np.where(rank < 0, -1, block.size - 1 - rank) if largest else rank
-        bounds = ordered_bounds(block, ranges)
-        _lowest_few(
-            *(places, block.size, span.first, span.last - span.first, span.low, *bounds),
-            *(offsets, found),
+def extreme_answers(task: Task) -> pa.Array:
+    """The largest or smallest value of every range; of booleans, whether any or all are true."""
+    column = task.column
+    if task.aggregate.input_kinds == ("boolean",) and not pa.types.is_boolean(column.type):
+        raise BadValue(
+            f"{task.aggregate!r}: column {column.name!r} has type {column.type}, not booleans: "
+            "compare it with something first"
         )
-        here = found[offsets[span.first] : offsets[span.last]]
-        return block.values[block.size - 1 - here if largest else here]
+    out = _extremes(task, isinstance(task.aggregate, Min))
+    missing = task.missing()
+    if column.words is not None and missing is not None:
+        out[missing] = 0
+    return column.arrow(out, missing)
 
-    kind = np.float64 if column.is_float else np.int64
-    values = np.concatenate([np.empty(0, kind), *blocks_of(task).each(work)])
-    return list_array(column, values, offsets, missing)
+
+def _extremes(task: Task, smallest: bool) -> Array:
+    """The smallest or largest value of every range; those of empty ones are arbitrary."""
+    column = task.column
+    values, was_turned = ordered(column, task.ranges.threads)
+    if values.dtype == np.float64:
+        never: Any = np.inf if smallest else -np.inf
+    else:
+        limits = np.iinfo(np.int64)
+        never = np.int64(limits.max if smallest else limits.min)
+    if column.valid is not None:
+        values = np.where(column.valid, values, never)
+    out = np.empty(len(task.ranges), values.dtype)
+    zero = values.dtype.type(0)
+    module = kernels("min" if smallest else "max")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values,), first, last, never, zero, out)
+    )
+    if was_turned:
+        back = np.empty(len(out), np.int64)
+        turned(out, back)
+        out = np.where(out == ORDERED_NAN, np.nan, back.view(np.float64))
+    return out
 
 
-def corner_answers(task: Any) -> pa.Array:
+def spread_answers(task: Task) -> pa.Array:
+    """Two extremes of the same column, and their difference, or that divided by the largest."""
+    task.require_numbers()
+    if task.column.words is not None:
+        return interpreted(task)
+    low, high = (_extremes(task, smallest) for smallest in (True, False))
+    missing = task.missing()
+    if missing is not None:
+        low, high = (np.where(missing, high.dtype.type(0), x) for x in (low, high))
+    with np.errstate(all="ignore"):
+        gaps = high - low
+        if type(task.aggregate) is RelativeVariation:
+            if not task.column.is_float:  # differences of 64 bits fit where there is no sign
+                gaps = gaps.view(np.uint64).astype(np.float64)
+            shares = gaps / high
+            shares = np.where((high == 0) & (gaps > 0), np.inf, shares) + 0.0
+            return array_of(np.where(np.isnan(shares), np.nan, shares), mask=missing)
+    if not task.column.is_float:
+        missing = too_large(task, gaps < 0, missing, lambda row: int(high[row]) - int(low[row]))
+        return array_of(gaps, mask=missing)
+    return array_of(np.where(np.isnan(gaps), np.nan, gaps), mask=missing)
+
+
+def _valid_mask(task: Task) -> Array:
+    valid = task.together()[0]
+    return np.ones(task.size, np.bool_) if valid is None else valid
+
+
+def arg_answers(task: Task) -> pa.Array:
+    """The first input where the second is largest, or smallest."""
+    values, _ = ordered(task.columns[1], task.ranges.threads)
+    rows = np.empty(len(task.ranges), np.int64)
+    valid = _valid_mask(task)
+    module = kernels("arg_min" if isinstance(task.aggregate, ArgMin) else "arg_max")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values, valid), first, last, rows)
+    )
+    return _taken(task, rows, task.missing())
+
+
+def _taken(task: Task, rows: Array, missing: Array | None) -> pa.Array:
+    gone = (rows < 0) if missing is None else (rows < 0) | missing
+    column = task.columns[0]
+    safe = np.where(gone, 0, rows)
+    if not len(column.values):
+        return pa.nulls(len(rows), column.type)
+    values = column.values[safe]
+    if column.is_float:
+        values = np.where(np.isnan(values), np.nan, values + 0.0)
+    return column.arrow(values, gone if gone.any() else None)
+
+
+def extreme_count_answers(task: Task) -> pa.Array:
+    """How often the largest, or smallest, value of every range is in it."""
+    values, _ = ordered(task.column, task.ranges.threads)
+    out = np.empty(len(task.ranges), np.int64)
+    valid = _valid_mask(task)
+    module = kernels("min_count" if isinstance(task.aggregate, MinCount) else "max_count")
+    task.ranges.in_parallel(
+        lambda first, last: task.ranges.run(module, (values, valid), first, last, out)
+    )
+    return array_of(out, mask=task.missing() if task.asked else None)
+
+
+@njit(cache=True, nogil=True)
+def next_valid(valid, out):  # type: ignore[no-untyped-def]
+    """For each row the first valid one from it on."""
+    following = len(valid)
+    for k in range(len(valid)):
+        i = len(valid) - 1 - k
+        if valid[i]:
+            following = i
+        out[i] = following
+
+
+@njit(cache=True, nogil=True)
+def previous_valid(valid, out):  # type: ignore[no-untyped-def]
+    """For each row the last valid one up to it."""
+    previous = -1
+    for i in range(len(valid)):
+        if valid[i]:
+            previous = i
+        out[i] = previous
+
+
+def end_answers(task: Task) -> pa.Array:
+    """The first or the last value of every range."""
+    lo, hi = task.ranges.bounds()
+    valid = task.column.valid
+    empty = hi <= lo
+    if isinstance(task.aggregate, First):
+        rows = lo
+        if valid is not None:
+            place = np.empty(len(valid) + 1, np.int64)
+            place[-1] = len(valid)
+            next_valid(valid, place[:-1])
+            rows = place[lo]
+        rows = np.where(empty | (rows >= hi), -1, rows)
+    else:
+        rows = hi - 1
+        if valid is not None:
+            place = np.empty(len(valid), np.int64)
+            previous_valid(valid, place)
+            rows = place[np.maximum(rows, 0)] if len(place) else rows
+        rows = np.where(empty | (rows < lo), -1, rows)
+    return _taken(task, rows, task.missing())
+
+
+def corner_answers(task: Task) -> pa.Array:
     """First, smallest, largest and last value of every range, each with its time."""
     columns, ranges = task.columns, task.ranges
     kind = corners([column.type for column in columns])
@@ -128,7 +174,7 @@ def corner_answers(task: Any) -> pa.Array:
         return pa.nulls(len(ranges), kind)
     lo, hi = (bound.astype(np.int64) for bound in ranges.bounds())
     valid, counts = task.together()
-    if valid is None:
+    if valid is None or counts is None:
         gone, first, last = hi <= lo, lo, hi - 1
         valid = np.ones(task.size, np.bool_)
     else:

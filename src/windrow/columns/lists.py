@@ -1,19 +1,18 @@
 """Answers that are lists of a column's values, one list for each range."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from windrow.columns.jit import njit
 from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array
+from windrow.columns.task import Task
 from windrow.errors import BadValue
 
 _LONGEST = (1 << 31) - 1
 
 
-def offsets_of(task: Any, lengths: Array, missing: Array | None) -> Array:
+def offsets_of(task: Task, lengths: Array, missing: Array | None) -> Array:
     """Where each list begins, and the end; ranges that are missing have none."""
     if missing is not None:
         lengths[missing] = 0
@@ -52,7 +51,7 @@ def _filled(kept, starts, offsets, out):  # type: ignore[no-untyped-def]
             out[offsets[i] + j] = kept[starts[i] + j]
 
 
-def collect_answers(task: Any) -> pa.Array:
+def collect_answers(task: Task) -> pa.Array:
     """All values of every range, in order."""
     column: Column = task.column
     lo, hi = (bound.astype(np.int64) for bound in task.ranges.bounds())

@@ -6,8 +6,6 @@ is a few nanoseconds a row and doubling. Ranges that move back are answered in a
 they move little (Mo's: by groups of beginnings, then by ends), over one sort of all rows.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,10 +13,12 @@ from windrow.aggregates import Quantile
 from windrow.aggregates.quantile import positions
 from windrow.columns.bits import flip, following, made, place_in, seek
 from windrow.columns.jit import njit
+from windrow.columns.members import range_at
 from windrow.columns.prepare import Column, array_of
 from windrow.columns.radix import float_of, integer_of
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
+from windrow.columns.task import Task
 from windrow.errors import BadValue
 
 _NOTHING = np.uint64(0)
@@ -50,59 +50,46 @@ def _interpolated(a, b, t):  # type: ignore[no-untyped-def]
     return a + step * t + 0.0
 
 
+@njit(inline="always")
+def _moved(words, blocks, heaps, rank, low, high, step, word):  # type: ignore[no-untyped-def]
+    """Put some rows in, or take them out; how many more are in the window, and before a word."""
+    members = before = 0
+    j = low
+    while j < high:
+        r = rank[np.uint64(j)]
+        j += 1
+        if r >= 0:
+            flip(words, blocks, heaps, np.uint64(r), step)
+            before += step if (np.uint64(r) >> np.uint64(6)) < word else 0
+            members += step
+    return members, before
+
+
 @njit(cache=True, nogil=True)
 def _slide(  # type: ignore[no-untyped-def]
     rank, keys, kind, numbers, first, count, row, lo, hi, width, order, place, fraction, out, picked
 ):
-    """The quantile of every range into ``out``, or as integers into ``picked`` where that is given.
-
-    Answers are ``first`` and the ``count`` from there on; rows are counted from ``row``.
-    """
+    """The quantile of every range into ``out``, or as integers into ``picked`` where given."""
     words, blocks, heaps = made(len(keys))
     word, before = _NOTHING, 0
     low = high = members = 0
     for i in range(count):
-        if width:
-            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
-        else:
-            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
+        start, end = range_at(i, first, row, lo, hi, width)
         if start >= end:
             continue
         if start >= high or end <= low:
-            for j in range(low, high):
-                r = rank[np.uint64(j)]
-                if r >= 0:
-                    flip(words, blocks, heaps, np.uint64(r), -1)
+            _moved(words, blocks, heaps, rank, low, high, -1, word)
             word, before, members = _NOTHING, 0, 0
             low = high = start
-        while low > start:
-            low -= 1
-            r = rank[np.uint64(low)]
-            if r >= 0:
-                flip(words, blocks, heaps, np.uint64(r), 1)
-                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
-                members += 1
-        while high < end:
-            r = rank[np.uint64(high)]
-            high += 1
-            if r >= 0:
-                flip(words, blocks, heaps, np.uint64(r), 1)
-                before += 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
-                members += 1
-        while low < start:
-            r = rank[np.uint64(low)]
-            low += 1
-            if r >= 0:
-                flip(words, blocks, heaps, np.uint64(r), -1)
-                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
-                members -= 1
-        while high > end:
-            high -= 1
-            r = rank[np.uint64(high)]
-            if r >= 0:
-                flip(words, blocks, heaps, np.uint64(r), -1)
-                before -= 1 if (np.uint64(r) >> np.uint64(6)) < word else 0
-                members -= 1
+        more, below = _moved(words, blocks, heaps, rank, start, low, 1, word)
+        members, before = members + more, before + below
+        more, below = _moved(words, blocks, heaps, rank, high, end, 1, word)
+        members, before = members + more, before + below
+        less, below = _moved(words, blocks, heaps, rank, low, start, -1, word)
+        members, before = members + less, before + below
+        less, below = _moved(words, blocks, heaps, rank, end, high, -1, word)
+        members, before = members + less, before + below
+        low, high = start, end
         if members == 0:
             continue
         k = place[np.uint64(members)]
@@ -121,22 +108,23 @@ def _slide(  # type: ignore[no-untyped-def]
             out[answer] = _interpolated(a, b, t)
 
 
-def require_numbers(task: Any) -> None:
+def require_numbers(aggregate: Quantile, column: Column) -> None:
     """Refuse to interpolate between what is not a number."""
-    kind = task.column.type
-    if not task.column.is_number and not pa.types.is_decimal(kind):
+    kind = column.type
+    if not column.is_number and not pa.types.is_decimal(kind):
         raise BadValue(
-            f"{task.aggregate!r}: column {task.column.name!r} has type {kind}, and "
-            f"method={task.aggregate.method!r} interpolates between numbers. Cast it to a number, "
+            f"{aggregate!r}: column {column.name!r} has type {kind}, and "
+            f"method={aggregate.method!r} interpolates between numbers. Cast it to a number, "
             'or take method="lower", "higher", "nearest" or "inverted_cdf"'
         )
 
 
-def quantile_answers(task: Any) -> pa.Array:
+def quantile_answers(task: Task) -> pa.Array:
     """The quantile of every range."""
-    aggregate: Quantile = task.aggregate
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Quantile)
     if not aggregate.picks:
-        require_numbers(task)
+        require_numbers(aggregate, task.column)
     column: Column = task.column
     ranges: Ranges = task.ranges
     whole = aggregate.picks and not column.is_float
@@ -147,11 +135,9 @@ def quantile_answers(task: Any) -> pa.Array:
     numbers = _as_floats(column.words) if kind == WORDS and not whole else np.empty(0)
 
     def work(block: Sorted) -> None:
-        span = block.span
-        lo, hi, width, order = ordered_bounds(block, ranges)
         _slide(
             *(block.rank, block.keys, kind, numbers),
-            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
+            *moves(block, ranges),
             *(place, fraction, out, picked),
         )
 

@@ -1,16 +1,16 @@
 """Ranks of the newest value of moving ranges: how many bits are set below its own."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Rank
 from windrow.columns.bits import popcount
 from windrow.columns.jit import njit
+from windrow.columns.members import range_at
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Ranges
-from windrow.columns.sorted_blocks import Sorted, blocks_of, ordered_bounds
+from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
+from windrow.columns.task import Task
 
 _ONE = np.uint64(1)
 
@@ -48,10 +48,17 @@ def _below(words, tree, number):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
-def _turn(words, tree, r, step):  # type: ignore[no-untyped-def]
-    words[r >> 6] ^= _ONE << np.uint64(r & 63)
-    _add(tree, r >> 6, step)
+@njit(inline="always")
+def _moved(words, tree, rank, low, high, step):  # type: ignore[no-untyped-def]
+    """Put some rows in (step 1), or take them out (step -1); how many more are in the window."""
+    change = 0
+    for j in range(low, high):
+        r = np.int64(rank[j])
+        if r >= 0:
+            words[r >> 6] ^= _ONE << np.uint64(r & 63)
+            _add(tree, r >> 6, step)
+            change += step
+    return change
 
 
 @njit(cache=True, nogil=True)
@@ -63,38 +70,17 @@ def _ranks(  # type: ignore[no-untyped-def]
     tree = np.zeros(len(words) + 1, np.int64)
     low = high = members = 0
     for i in range(count):
-        if width:
-            start, end = max(first + i + 1 - width, 0) - row, first + i + 1 - row
-        else:
-            start, end = np.int64(lo[i]) - row, np.int64(hi[i]) - row
+        start, end = range_at(i, first, row, lo, hi, width)
         if start >= end:
             continue
         if start >= high or end <= low:
-            for j in range(low, high):
-                if rank[j] >= 0:
-                    _turn(words, tree, np.int64(rank[j]), -1)
-            members = 0
+            members += _moved(words, tree, rank, low, high, -1)
             low = high = start
-        while low > start:
-            low -= 1
-            if rank[low] >= 0:
-                _turn(words, tree, np.int64(rank[low]), 1)
-                members += 1
-        while high < end:
-            if rank[high] >= 0:
-                _turn(words, tree, np.int64(rank[high]), 1)
-                members += 1
-            high += 1
-        while low < start:
-            if rank[low] >= 0:
-                _turn(words, tree, np.int64(rank[low]), -1)
-                members -= 1
-            low += 1
-        while high > end:
-            high -= 1
-            if rank[high] >= 0:
-                _turn(words, tree, np.int64(rank[high]), -1)
-                members -= 1
+        members += _moved(words, tree, rank, start, low, 1)
+        members += _moved(words, tree, rank, high, end, 1)
+        members += _moved(words, tree, rank, low, start, -1)
+        members += _moved(words, tree, rank, end, high, -1)
+        low, high = start, end
         newest = end - 1
         while newest >= start and rank[newest] < 0:
             newest -= 1
@@ -113,21 +99,17 @@ def _ranks(  # type: ignore[no-untyped-def]
         out[answer] = found / members if percent else found
 
 
-def rank_answers(task: Any) -> pa.Array:
+def rank_answers(task: Task) -> pa.Array:
     """The rank of the newest value of every range."""
-    aggregate: Rank = task.aggregate
+    aggregate = task.aggregate
+    assert isinstance(aggregate, Rank)
     ranges: Ranges = task.ranges
     out = np.zeros(len(ranges))
     method = ("average", "min", "max").index(aggregate.method)
 
     def work(block: Sorted) -> None:
-        span = block.span
-        lo, hi, width, order = ordered_bounds(block, ranges)
-        _ranks(
-            *(block.rank, *groups_of(block.keys)),
-            *(span.first, span.last - span.first, span.low, lo, hi, width, order),
-            *(method, aggregate.pct, out),
-        )
+        first, after = groups_of(block.keys)
+        _ranks(block.rank, first, after, *moves(block, ranges), method, aggregate.pct, out)
 
     blocks_of(task).each(work)
     return array_of(out, task.missing())

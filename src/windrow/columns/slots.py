@@ -30,7 +30,6 @@ from windrow.aggregates import (
 )
 from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.columns import own
-from windrow.columns.answers import input_columns
 from windrow.columns.expansions import shortest, shortest_integers, squares
 from windrow.columns.middles import (
     ENDS,
@@ -48,6 +47,7 @@ from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.power_sums import degree, parts_of, plain_inputs
 from windrow.columns.prepare import Column, Prepared, array_of, number_column, numbers_of, valid_of
 from windrow.columns.ranges import Array
+from windrow.columns.task import input_columns
 
 Arrays = list[pa.Array]
 

@@ -19,6 +19,7 @@ import numpy as np
 from windrow.columns.prepare import Column
 from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.task import Task
 
 LEAST = 1 << 12
 MOST = 1 << 17
@@ -88,19 +89,27 @@ def in_an_order(lo: Array, hi: Array, ranges: Ranges, rows: int) -> Array | None
     return np.lexsort((ends, groups))
 
 
-def ordered_bounds(block: Sorted, ranges: Ranges) -> tuple[Array, Array, int, Array]:
-    """A block's ranges, and the order to answer them in where that is another: a kernel's first.
+Moves = tuple[int, int, int, Array, Array, int, Array]
 
-    Of the last ``width`` rows no bounds are stored: the kernel knows them (0: they are).
+
+def moves(block: Sorted, ranges: Ranges) -> Moves:
+    """A block's ranges as kernels take them: first, count, row, lo, hi, width, order.
+
+    Answers are ``first`` and the ``count`` from there on; rows are counted from ``row``. Of the
+    last ``width`` rows no bounds are stored: ``members.range_at`` knows them (0: they are). Where
+    ranges are gone through in another order, the i-th is that of answer ``order[i]``.
     """
     span = block.span
+    where = span.first, span.last - span.first, span.low
     if ranges.width is not None:
-        return NO_BOUNDS, NO_BOUNDS, ranges.width, NO_ORDER
+        return *where, NO_BOUNDS, NO_BOUNDS, ranges.width, NO_ORDER
     assert ranges.lo is not None
     assert ranges.hi is not None
     lo, hi = ranges.lo[span.first : span.last], ranges.hi[span.first : span.last]
     order = in_an_order(lo, hi, ranges, len(block.rank))
-    return (lo, hi, 0, NO_ORDER) if order is None else (lo[order], hi[order], 0, order)
+    if order is None:
+        return *where, lo, hi, 0, NO_ORDER
+    return *where, lo[order], hi[order], 0, order
 
 
 def _width_at(ranges: Ranges, answer: int) -> int:
@@ -190,7 +199,7 @@ class Blocks:
             return list(pool.map(done, range(len(self.spans))))
 
 
-def blocks_of(task: Any, keep: bool = False) -> Blocks:
+def blocks_of(task: Task, keep: bool = False) -> Blocks:
     """The blocks of a task's ranges, sorted before where another aggregate needed the same.
 
     ``keep``: they are gone through more than once.

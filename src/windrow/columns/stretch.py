@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.answers import answer, input_columns
+from windrow.columns.answers import answer
 from windrow.columns.jit import njit
 from windrow.columns.middles import NOTHING, Middle, fold, needs_lists
 from windrow.columns.prepare import (
@@ -26,6 +26,7 @@ from windrow.columns.prepare import (
     time_column,
 )
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.task import input_columns
 from windrow.rolling import Rolling
 from windrow.slides import Time
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from windrow.aggregates import EMPTY, REGISTRY, Aggregate, ApproxCount, ApproxSum
 from windrow.aggregates.power_sums import PowerSums
-from windrow.columns.answers import BY_CLASS
+from windrow.columns.answers import BUILT_IN
 from windrow.columns.frames import apply
 from windrow.rolling import Rolling
 from windrow.slides import bounds, rows, time
@@ -46,7 +46,7 @@ def with_kernels() -> list[Aggregate]:
     names = {"integer": "t", "boolean": "yes"}
     found = []
     for name, kind in REGISTRY.items():
-        if kind in BY_CLASS or kind.identity is not EMPTY or issubclass(kind, PowerSums):
+        if kind in BUILT_IN or kind.identity is not EMPTY or issubclass(kind, PowerSums):
             inputs = kind("x").input_kinds if name == "Count" else kind().input_kinds
             found.append(kind(*(names.get(wanted, "x") for wanted in inputs)))
     return found

@@ -12,7 +12,7 @@ from windrow.columns.filters.factorise import canonical, key_codes, ticks_of
 from windrow.columns.filters.pool import grown
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
-from windrow.times import Clock, Duration, clock_of, duration
+from windrow.times import NO_TIME, Clock, Duration, clock_of, duration
 
 _FIRST_SLOTS = 64
 _INT64 = 1 << 63
@@ -72,11 +72,8 @@ class Keyed(ABC):
             ticks = clock.to_ticks(at)
         except WindrowError:
             raise
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise BadValue(
-                f"{at!r} ({type(at).__name__}) is not a time like the ones before, which were "
-                f"{clock.kind}"
-            ) from error
+        except NO_TIME as error:
+            raise clock.refusal(at) from error
         if ticks == -_INT64:
             raise BadValue(
                 f"time {at!r} is the least 64-bit integer, which stands for no time here"

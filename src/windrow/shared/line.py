@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused, WindrowError
+from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused
 from windrow.slides import Bounds, Kept, Rows, Time, as_window
 from windrow.times import Clock, Duration, clock_of, is_missing
 
@@ -116,15 +116,7 @@ class Line:
     def _ticks(clock: Clock, at: Any) -> int:
         if is_missing(at):
             raise BadValue("the row has no time: give every row one, or leave the row out")
-        try:
-            return clock.to_ticks(at)
-        except WindrowError:
-            raise
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise BadValue(
-                f"{at!r} ({type(at).__name__}) is not a time like the ones before, which were "
-                f"{clock.kind}"
-            ) from error
+        return clock.ticks(at)
 
     def now(self, at: Any) -> int | None:
         """A moment in ticks; by default that of the newest row."""

@@ -41,7 +41,7 @@ class Rocks(Store):
         if self._open is None:
             try:
                 self._open = rocksdict.Rdict(self.path, _options(self.buffer_bytes))
-            except Exception as error:
+            except Exception as error:  # rocksdict raises nothing narrower
                 locked = ". One process at a time can have it open" if "lock" in str(error) else ""
                 raise StoreUnavailable(
                     f"RocksDB at {self.path!r} cannot be opened: {error}{locked}"
@@ -71,7 +71,7 @@ class Rocks(Store):
             batch.delete(key)
         try:
             self._database.write(batch, self._write_options)
-        except Exception as error:
+        except Exception as error:  # rocksdict raises nothing narrower
             raise StoreUnavailable(f"RocksDB at {self.path!r} did not write: {error}") from error
 
     def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
