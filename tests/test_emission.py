@@ -134,8 +134,7 @@ def test_changes_are_how_the_table_of_keys_differs(
     chosen: dict[str, Any], aggregates: Any, key: Any, data: Any
 ) -> None:
     table = table_of(data, 120)
-    timed = only_times(chosen)
-    spec = spec_of(data, key=key, windows=timed, aggregates=aggregates, emit="changes")
+    spec = spec_of(data, key=key, windows=chosen, aggregates=aggregates, emit="changes")
     plan = plan_of(spec, table.schema, segment_rows=data.draw(st.integers(1, 60)))
     stream, oracle = Stream(plan), Changes(spec, plan.reaches)
     for rows, frontier in Played(data, table).turns:
@@ -185,6 +184,63 @@ def test_unchanged_keys_are_not_written_again() -> None:
     assert stream.store.log.held == {}
 
 
+def test_rows_leave_a_rows_window_by_rows_that_come_and_by_its_horizon() -> None:
+    windows = {"2": wr.rows(2, within=50), "1past": wr.rows(1, ending=1, within=50)}
+    stream = changes_stream(windows=windows, tie="x")
+    first = stream.turn(rows_of([("a", 1, 5.0), ("b", 1, 7.0), ("a", 3, 9.0), ("a", 3, 2.0)]), 4)
+    assert sorted(lists(first.answered)) == [["a", 3, 9.0, 2.0], ["b", 3, 7.0, None]]
+    written = stream.store.log.puts
+    assert stream.turn(None, 40).answered is None  # time alone: nothing leaves, nothing is written
+    assert stream.store.log.puts == written
+    assert lists(stream.turn(rows_of([("a", 40, 1.0)]), 41).answered) == [["a", 40, 9.0, 9.0]]
+    assert lists(stream.turn(rows_of([("a", 41, 9.0), ("b", 41, None)]), 42).answered) == [
+        ["a", 41, 9.0, 1.0],
+        ["b", 41, 7.0, 7.0],
+    ]
+    # the horizon: b's first row is 50 old, a's younger ones are not
+    assert lists(stream.turn(None, 52).answered) == [["b", 51, None, None]]
+    assert lists(stream.turn(None, 91).answered) == [["a", 90, 9.0, None]]
+    gone = stream.turn(None, 92)
+    assert sorted(lists(gone.answered)) == [["a", 91, None, None], ["b", 91, None, None]]
+    assert gone.live.tolist() == [False, False]
+    assert stream.store.log.held == {}
+
+
+def test_changes_are_the_answers_of_a_table_at_those_times() -> None:
+    """With rows windows and time windows in one specification; a table answers with as_of()."""
+    table = random_table(300, keys=4, seed=8, span=300).select(["k", "t", "id", "x", "s"])
+    given: dict[str, Any] = {
+        "key": "k",
+        "time": "t",
+        "tie": "id",
+        "windows": {
+            "w": wr.time(25),
+            "r": wr.rows(4, within=60),
+            "p": wr.rows(2, ending=3, within=40),
+        },
+        "aggregates": [wr.Sum("x"), wr.Count(), wr.Last("s"), wr.Quantile("x", 0.5)],
+    }
+    stream = Stream(plan_of(wr.Rolling(**given, emit="changes"), table.schema, segment_rows=20))
+    table = table.sort_by([("t", "ascending"), ("id", "ascending")])
+    told: dict[int, list[Any]] = {}
+    for place in range(0, 300, 25):
+        rows = table.slice(place, 25)
+        at = rows["t"][-1].as_py() + 1
+        rows = table.filter(
+            pa.compute.and_(
+                pa.compute.less(table["t"], at),
+                pa.compute.greater_equal(table["t"], 0 if not place else before),
+            )
+        )
+        before = at
+        told |= {row[0]: row for row in lists(stream.turn(rows, at).answered)}
+        keys = sorted(told)
+        labels = pa.table({"k": keys, "t": [at - 1] * len(keys)})
+        wanted = wr.Rolling(**given).as_of(table, labels, strict=False)
+        answers = [list(row.values())[2:] for row in wanted.to_pylist()]
+        assert all(equal(a, b[2:]) for a, b in zip(answers, map(told.get, keys), strict=True))
+
+
 def test_a_thousand_keys_of_which_three_change() -> None:
     stream = changes_stream()
     many = [(f"key {n}", 1, float(n)) for n in range(1000)]
@@ -194,10 +250,12 @@ def test_a_thousand_keys_of_which_three_change() -> None:
     assert turn.answered_rows == 3
 
 
-def test_new_columns_are_told_to_every_key_once() -> None:
-    stream = changes_stream(aggregates=[wr.Max("x"), wr.Count()])
+@pytest.mark.parametrize("window", [wr.time(10), wr.rows(9, within=10)], ids=["time", "rows"])
+def test_new_columns_are_told_to_every_key_once(window: Any) -> None:
+    given: dict[str, Any] = {"windows": {"w": window}, "tie": "x"}
+    stream = changes_stream(aggregates=[wr.Max("x"), wr.Count()], **given)
     stream.turn(rows_of([("a", 1, 5.0), ("b", 3, 7.0)]), 4)
-    more = changes_stream(aggregates=[wr.Count(), wr.Sum("x")]).plan
+    more = changes_stream(aggregates=[wr.Count(), wr.Sum("x")], **given).plan
     later = Stream(more, stream.store)
     assert sorted(lists(later.turn(None, None).answered)) == [["a", 3, 1, 5.0], ["b", 3, 1, 7.0]]
     assert later.turn(None, 5).answered is None
@@ -308,5 +366,6 @@ def test_what_only_streams_do_is_refused_elsewhere() -> None:
         wr.Rolling(**common, emit="sometimes")  # type: ignore[arg-type]
     with pytest.raises(BadSpecification, match="every= says when answers come out"):
         wr.Rolling(**common, emit="changes", every=2)
-    with pytest.raises(BadSpecification, match="needs windows of time that do not look ahead"):
-        wr.Rolling(**(common | {"windows": [wr.rows(3)]}), emit="changes")
+    for ahead in (wr.time(3, after=1), wr.rows(3, after=1), wr.bounds("lo", "hi")):
+        with pytest.raises(BadSpecification, match="windows of time or rows that do not look"):
+            wr.Rolling(**(common | {"windows": {"w": ahead}}), emit="changes")

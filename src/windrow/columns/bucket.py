@@ -275,14 +275,14 @@ class Bucket:
         """Rows that some window will still see go to the log, in segments of their own."""
         head = self.head
         assert head.frontier is not None
+        horizon = head.frontier - self.plan.overlap
         for view in views:
             if isinstance(view, RowsView):
-                view.keep(kept, head.frontier)
+                view.keep(kept, horizon)
         timed = [view for view in views if isinstance(view, TimeView)]
         if not timed:
             return
         start = min(view.reach.start for view in timed)
-        horizon = head.frontier - self.plan.overlap
         for low, high in self._cuts(times[times >= horizon + start]):
             segment = _filtered(kept, (times >= low) & (times < high))
             self.log[head.next] = Cell(segment, {"low": low, "high": high})

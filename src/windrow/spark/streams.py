@@ -173,10 +173,11 @@ def planned(
 
 
 def _with_ticks(spec: Rolling) -> Rolling:
-    """Changes have the columns that ticks have: key, time and answers."""
+    """Changes have the columns that ticks have: key, time and answers, whatever the windows."""
     if spec.emit == "changes":
         spec = copy.copy(spec)
         spec.every = duration("1s", "every=")
+        spec.windows = {label: Time(spec.every) for label in spec.windows}
     return spec
 
 
