@@ -13,6 +13,8 @@ from tests.emission_oracle import Changes, Immediately
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, near, random_table
 from tests.test_bucket import END, KEYS, Stream, disorder, plan_of, some, windows
+from windrow.columns import carried
+from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Time
 from windrow.windows.compare import equal
@@ -223,13 +225,14 @@ def test_changes_are_the_answers_of_a_table_at_those_times() -> None:
     stream = Stream(plan_of(wr.Rolling(**given, emit="changes"), table.schema, segment_rows=20))
     table = table.sort_by([("t", "ascending"), ("id", "ascending")])
     told: dict[int, list[Any]] = {}
+    before = 0
     for place in range(0, 300, 25):
         rows = table.slice(place, 25)
         at = rows["t"][-1].as_py() + 1
         rows = table.filter(
             pa.compute.and_(
                 pa.compute.less(table["t"], at),
-                pa.compute.greater_equal(table["t"], 0 if not place else before),
+                pa.compute.greater_equal(table["t"], before),
             )
         )
         before = at
@@ -238,7 +241,7 @@ def test_changes_are_the_answers_of_a_table_at_those_times() -> None:
         labels = pa.table({"k": keys, "t": [at - 1] * len(keys)})
         wanted = wr.Rolling(**given).as_of(table, labels, strict=False)
         answers = [list(row.values())[2:] for row in wanted.to_pylist()]
-        assert all(equal(a, b[2:]) for a, b in zip(answers, map(told.get, keys), strict=True))
+        assert all(equal(a, told[k][2:]) for a, k in zip(answers, keys, strict=True))
 
 
 def test_a_thousand_keys_of_which_three_change() -> None:
@@ -260,6 +263,53 @@ def test_new_columns_are_told_to_every_key_once(window: Any) -> None:
     assert sorted(lists(later.turn(None, None).answered)) == [["a", 3, 1, 5.0], ["b", 3, 1, 7.0]]
     assert later.turn(None, 5).answered is None
     assert lists(later.turn(None, 12).answered) == [["a", 11, 0, None]]
+
+
+def taken_out(stream: Any, schema: pa.Schema) -> list[pa.Table]:
+    """The whole state of a bucket as rows, in no order."""
+    names = ["log", "waiting", *(["rules"] if hasattr(stream.store, "rules") else [])]
+    return [
+        carried.taken_out(name, number, data, stream.head, schema)
+        for name in names
+        for number, data in reversed(getattr(stream.store, name).held.items())
+    ]
+
+
+@given(windows(), some(EXACT), st.sampled_from(["k", ["k", "b"]]), st.data())
+@settings(max_examples=25)
+def test_a_bucket_becomes_two(chosen: dict[str, Any], aggregates: Any, key: Any, data: Any) -> None:
+    """Nothing is told again, or lost, or in another order; whatever is asked of a stream."""
+    table = table_of(data, 120)
+    emit = data.draw(st.sampled_from(["changes", "rows"]))
+    spec = spec_of(data, key=key, windows=chosen, aggregates=aggregates, emit=emit)
+    plan = plan_of(spec, table.schema, segment_rows=data.draw(st.integers(1, 60)))
+    turns = Played(data, table).turns
+    place = data.draw(st.integers(0, len(turns)))
+    one, two = Stream(plan), [Stream(plan), Stream(plan)]
+    whole = Stream(plan)  # which goes on as it is; others prove that it is right
+    for rows, frontier in turns[:place]:
+        one.turn(rows, frontier)
+        whole.turn(rows, frontier)
+    if place and one.head.frontier is not None:
+        moved = taken_out(one, table.schema)
+        for parity, stream in enumerate(two):
+            bucket = Bucket(plan, stream.store)
+            mine = [
+                t.filter(pa.compute.equal(pa.compute.bit_wise_and(t["k"], 1), parity))
+                for t in moved
+            ]
+            bucket.seed(mine, one.head.frontier, told=True)
+            bucket.close()
+    elif place:
+        two = [one]
+    for rows, frontier in turns[place:]:
+        wanted = lists(whole.turn(rows, frontier).answered)
+        found = []
+        for parity, stream in enumerate(two):
+            odd = pa.compute.equal(pa.compute.bit_wise_and(rows["k"], 1), parity)
+            mine = rows if len(two) == 1 else rows.filter(odd)
+            found += lists(stream.turn(mine, frontier).answered)
+        assert_rows(found, wanted, len(spec.key) + 1 if emit == "changes" else 3, False)
 
 
 # --- immediately ---------------------------------------------------------------------------------
