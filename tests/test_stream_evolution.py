@@ -79,6 +79,7 @@ def test_another_number_of_buckets(spark: Any, tmp_path: Path) -> None:  # noqa:
         ({"windows": [wr.rows(4, within="3h")]}, "looks back further than the history"),
         ({"aggregates": [wr.Max("i")]}, "the history has no column 'i'"),
         ({"key": "s"}, "the history was kept for another key="),
+        ({"emit": "changes"}, "the history was kept for another emit= or every="),
         (
             {"windows": [wr.rows(9)], "aggregates": [APPROXIMATE]},
             "counters are not part of a history",

@@ -40,7 +40,13 @@ class History:
     rules: tuple[str, str] | None = None
     """Of a checkpoint of rules: the version and the text of those in force."""
 
-    def __init__(self, rows: Any, until: Any) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        until: Any,
+        contract: dict[str, Any] | None = None,
+        rules: tuple[str, str] | None = None,
+    ) -> None:
         if isinstance(until, datetime):
             aware = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
             since = aware - _EPOCH
@@ -51,18 +57,19 @@ class History:
             raise BadSpecification("a history is a Spark table, not a stream")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "until", until)
-        object.__setattr__(self, "contract", None)
-        object.__setattr__(self, "rules", None)
+        object.__setattr__(self, "contract", contract)
+        object.__setattr__(self, "rules", rules)
 
     def refuse(self, plan: StreamPlan) -> None:
         """Say what a checkpoint has not kept, before a window is answered without it."""
         if self.contract is None:
             return
-        before, now = self.contract, plan.contract()
+        before, now = {"emit": "rows"} | self.contract, plan.contract()
         way_out = "begin with the history of a table, wr.spark.History(table, until)"
-        for name in ("key", "time", "tie"):
+        for name in ("key", "time", "tie", "emit"):
             if before[name] != now[name]:
-                raise Refused(f"the history was kept for another {name}=: {way_out}")
+                what = "emit= or every" if name == "emit" else name
+                raise Refused(f"the history was kept for another {what}=: {way_out}")
         new = [name for name in now["kept"] if name not in before["kept"]]
         if new:
             raise Refused(f"the history has no column {', '.join(map(repr, new))}: {way_out}")
@@ -114,11 +121,9 @@ def from_checkpoint(checkpoint: str, schema: T.StructType, session: Any = None) 
     for name, cells in spaces.items():
         part = cells.mapInArrow(_reader(name, heads, schema), out)
         rows = part if rows is None else rows.unionAll(part)
-    found_history = History(rows, until)
-    object.__setattr__(found_history, "contract", contract)
-    if "rules" in spaces:
-        object.__setattr__(found_history, "rules", _rules(spaces["rules"], heads))
-    return found_history
+    return History(
+        rows, until, contract, _rules(spaces["rules"], heads) if "rules" in spaces else None
+    )
 
 
 def _rules(cells: Any, heads: dict[int, Head]) -> tuple[str, str] | None:
