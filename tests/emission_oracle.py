@@ -31,11 +31,20 @@ def in_reach(rows: list[Row], at: Any, reach: Reach, time: str) -> list[Row]:
     return [row for row in rows if at + reach.start <= row[time] < at + reach.end]
 
 
+def seen_at(spec: wr.Rolling, label: str, reach: Reach, rows: list[Row], at: Any) -> list[Row]:
+    """The rows of a key, which are in order, that a window has at a time."""
+    window, time = spec.windows[label], str(spec.time)
+    if isinstance(window, Rows):
+        came = [row for row in rows if row[time] <= at]
+        rows = came[: len(came) - window.ending][-window.n :] if window.ending < len(came) else []
+    return in_reach(rows, at, reach, time)
+
+
 def moment(
     spec: wr.Rolling, reaches: dict[str, Reach], rows: list[Row], at: Any
 ) -> tuple[bool, list[Any]]:
     """Whether any window has rows of a key at a time, and the answers there."""
-    seen = {label: in_reach(rows, at, reach, str(spec.time)) for label, reach in reaches.items()}
+    seen = {label: seen_at(spec, label, reach, rows, at) for label, reach in reaches.items()}
     answers = [answer(spec, aggregate, seen[label]) for _, aggregate, label in spec.outputs]
     return any(seen.values()), answers
 

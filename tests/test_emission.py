@@ -13,6 +13,8 @@ from tests.emission_oracle import Changes, Immediately
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, near, random_table
 from tests.test_bucket import END, KEYS, Stream, disorder, plan_of, some, windows
+from windrow.columns import carried
+from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Time
 from windrow.windows.compare import equal
@@ -134,8 +136,7 @@ def test_changes_are_how_the_table_of_keys_differs(
     chosen: dict[str, Any], aggregates: Any, key: Any, data: Any
 ) -> None:
     table = table_of(data, 120)
-    timed = only_times(chosen)
-    spec = spec_of(data, key=key, windows=timed, aggregates=aggregates, emit="changes")
+    spec = spec_of(data, key=key, windows=chosen, aggregates=aggregates, emit="changes")
     plan = plan_of(spec, table.schema, segment_rows=data.draw(st.integers(1, 60)))
     stream, oracle = Stream(plan), Changes(spec, plan.reaches)
     for rows, frontier in Played(data, table).turns:
@@ -185,6 +186,64 @@ def test_unchanged_keys_are_not_written_again() -> None:
     assert stream.store.log.held == {}
 
 
+def test_rows_leave_a_rows_window_by_rows_that_come_and_by_its_horizon() -> None:
+    windows = {"2": wr.rows(2, within=50), "1past": wr.rows(1, ending=1, within=50)}
+    stream = changes_stream(windows=windows, tie="x")
+    first = stream.turn(rows_of([("a", 1, 5.0), ("b", 1, 7.0), ("a", 3, 9.0), ("a", 3, 2.0)]), 4)
+    assert sorted(lists(first.answered)) == [["a", 3, 9.0, 2.0], ["b", 3, 7.0, None]]
+    written = stream.store.log.puts
+    assert stream.turn(None, 40).answered is None  # time alone: nothing leaves, nothing is written
+    assert stream.store.log.puts == written
+    assert lists(stream.turn(rows_of([("a", 40, 1.0)]), 41).answered) == [["a", 40, 9.0, 9.0]]
+    assert lists(stream.turn(rows_of([("a", 41, 9.0), ("b", 41, None)]), 42).answered) == [
+        ["a", 41, 9.0, 1.0],
+        ["b", 41, 7.0, 7.0],
+    ]
+    # the horizon: b's first row is 50 old, a's younger ones are not
+    assert lists(stream.turn(None, 52).answered) == [["b", 51, None, None]]
+    assert lists(stream.turn(None, 91).answered) == [["a", 90, 9.0, None]]
+    gone = stream.turn(None, 92)
+    assert sorted(lists(gone.answered)) == [["a", 91, None, None], ["b", 91, None, None]]
+    assert gone.live.tolist() == [False, False]
+    assert stream.store.log.held == {}
+
+
+def test_changes_are_the_answers_of_a_table_at_those_times() -> None:
+    """With rows windows and time windows in one specification; a table answers with as_of()."""
+    table = random_table(300, keys=4, seed=8, span=300).select(["k", "t", "id", "x", "s"])
+    given: dict[str, Any] = {
+        "key": "k",
+        "time": "t",
+        "tie": "id",
+        "windows": {
+            "w": wr.time(25),
+            "r": wr.rows(4, within=60),
+            "p": wr.rows(2, ending=3, within=40),
+        },
+        "aggregates": [wr.Sum("x"), wr.Count(), wr.Last("s"), wr.Quantile("x", 0.5)],
+    }
+    stream = Stream(plan_of(wr.Rolling(**given, emit="changes"), table.schema, segment_rows=20))
+    table = table.sort_by([("t", "ascending"), ("id", "ascending")])
+    told: dict[int, list[Any]] = {}
+    before = 0
+    for place in range(0, 300, 25):
+        rows = table.slice(place, 25)
+        at = rows["t"][-1].as_py() + 1
+        rows = table.filter(
+            pa.compute.and_(
+                pa.compute.less(table["t"], at),
+                pa.compute.greater_equal(table["t"], before),
+            )
+        )
+        before = at
+        told |= {row[0]: row for row in lists(stream.turn(rows, at).answered)}
+        keys = sorted(told)
+        labels = pa.table({"k": keys, "t": [at - 1] * len(keys)})
+        wanted = wr.Rolling(**given).as_of(table, labels, strict=False)
+        answers = [list(row.values())[2:] for row in wanted.to_pylist()]
+        assert all(equal(a, told[k][2:]) for a, k in zip(answers, keys, strict=True))
+
+
 def test_a_thousand_keys_of_which_three_change() -> None:
     stream = changes_stream()
     many = [(f"key {n}", 1, float(n)) for n in range(1000)]
@@ -194,14 +253,63 @@ def test_a_thousand_keys_of_which_three_change() -> None:
     assert turn.answered_rows == 3
 
 
-def test_new_columns_are_told_to_every_key_once() -> None:
-    stream = changes_stream(aggregates=[wr.Max("x"), wr.Count()])
+@pytest.mark.parametrize("window", [wr.time(10), wr.rows(9, within=10)], ids=["time", "rows"])
+def test_new_columns_are_told_to_every_key_once(window: Any) -> None:
+    given: dict[str, Any] = {"windows": {"w": window}, "tie": "x"}
+    stream = changes_stream(aggregates=[wr.Max("x"), wr.Count()], **given)
     stream.turn(rows_of([("a", 1, 5.0), ("b", 3, 7.0)]), 4)
-    more = changes_stream(aggregates=[wr.Count(), wr.Sum("x")]).plan
+    more = changes_stream(aggregates=[wr.Count(), wr.Sum("x")], **given).plan
     later = Stream(more, stream.store)
     assert sorted(lists(later.turn(None, None).answered)) == [["a", 3, 1, 5.0], ["b", 3, 1, 7.0]]
     assert later.turn(None, 5).answered is None
     assert lists(later.turn(None, 12).answered) == [["a", 11, 0, None]]
+
+
+def taken_out(stream: Any, schema: pa.Schema) -> list[pa.Table]:
+    """The whole state of a bucket as rows, in no order."""
+    names = ["log", "waiting", *(["rules"] if hasattr(stream.store, "rules") else [])]
+    return [
+        carried.taken_out(name, number, data, stream.head, schema)
+        for name in names
+        for number, data in reversed(getattr(stream.store, name).held.items())
+    ]
+
+
+@given(windows(), some(EXACT), st.sampled_from(["k", ["k", "b"]]), st.data())
+@settings(max_examples=25)
+def test_a_bucket_becomes_two(chosen: dict[str, Any], aggregates: Any, key: Any, data: Any) -> None:
+    """Nothing is told again, or lost, or in another order; whatever is asked of a stream."""
+    table = table_of(data, 120)
+    emit = data.draw(st.sampled_from(["changes", "rows"]))
+    spec = spec_of(data, key=key, windows=chosen, aggregates=aggregates, emit=emit)
+    plan = plan_of(spec, table.schema, segment_rows=data.draw(st.integers(1, 60)))
+    turns = Played(data, table).turns
+    place = data.draw(st.integers(0, len(turns)))
+    one, two = Stream(plan), [Stream(plan), Stream(plan)]
+    whole = Stream(plan)  # which goes on as it is; others prove that it is right
+    for rows, frontier in turns[:place]:
+        one.turn(rows, frontier)
+        whole.turn(rows, frontier)
+    if place and one.head.frontier is not None:
+        moved = taken_out(one, table.schema)
+        for parity, stream in enumerate(two):
+            bucket = Bucket(plan, stream.store)
+            mine = [
+                t.filter(pa.compute.equal(pa.compute.bit_wise_and(t["k"], 1), parity))
+                for t in moved
+            ]
+            bucket.seed(mine, one.head.frontier, told=True)
+            bucket.close()
+    elif place:
+        two = [one]
+    for rows, frontier in turns[place:]:
+        wanted = lists(whole.turn(rows, frontier).answered)
+        found = []
+        for parity, stream in enumerate(two):
+            odd = pa.compute.equal(pa.compute.bit_wise_and(rows["k"], 1), parity)
+            mine = rows if len(two) == 1 else rows.filter(odd)
+            found += lists(stream.turn(mine, frontier).answered)
+        assert_rows(found, wanted, len(spec.key) + 1 if emit == "changes" else 3, False)
 
 
 # --- immediately ---------------------------------------------------------------------------------
@@ -308,5 +416,6 @@ def test_what_only_streams_do_is_refused_elsewhere() -> None:
         wr.Rolling(**common, emit="sometimes")  # type: ignore[arg-type]
     with pytest.raises(BadSpecification, match="every= says when answers come out"):
         wr.Rolling(**common, emit="changes", every=2)
-    with pytest.raises(BadSpecification, match="needs windows of time that do not look ahead"):
-        wr.Rolling(**(common | {"windows": [wr.rows(3)]}), emit="changes")
+    for ahead in (wr.time(3, after=1), wr.rows(3, after=1), wr.bounds("lo", "hi")):
+        with pytest.raises(BadSpecification, match="windows of time or rows that do not look"):
+            wr.Rolling(**(common | {"windows": {"w": ahead}}), emit="changes")

@@ -17,6 +17,7 @@ from tests.stream_session import Pipe, arrival, with_times
 from tests.test_bucket import Stream, disorder, plan_of, run
 from windrow.approx import Count, OverTime, Sum
 from windrow.columns import counter_cells
+from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.sequential import machines_of
 from windrow.columns.stream_plan import StreamPlan
@@ -229,6 +230,22 @@ def test_streams_equal_one_call(spec: wr.Rolling, table: pa.Table, chunk: int, d
         assert stream.head.counters.keys == distinct
     if all(a.kind == "sequential" for a in spec.aggregates):
         assert stream.head.log_rows == 0
+
+
+def test_counters_begin_with_a_history() -> None:
+    """Rows of a table feed them, and are not answered."""
+    rows = [{"k": n % 3, "t": n // 2, "id": n, "x": n % 7} for n in range(90)]
+    table = pa.Table.from_pylist(rows)
+    total = wr.ApproxSum("x", maximum=9, epsilon=0.1)
+    spec = wr.Rolling(key="k", time="t", tie="id", windows=[wr.rows(12)], aggregates=[total])
+    plan = without_reach(spec, table.schema)
+    stream = Stream(plan)
+    bucket = Bucket(plan, stream.store)
+    bucket.seed([table.slice(0, 60)], 30)
+    bucket.close()
+    stream.turn(table.slice(60), None)
+    stream.turn(None, 10**9)
+    assert_same(stream.found(), spec(table).slice(60), spec)
 
 
 def _integers() -> Any:

@@ -14,7 +14,7 @@ from tests import stream_upgrade
 from tests.spark_session import assert_same, spark  # noqa: F401
 from tests.stream_session import Pipe
 from tests.test_stream_emission import _two_partitions  # noqa: F401
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, Refused
 
 pytestmark = pytest.mark.xdist_group("streams")
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
@@ -42,6 +42,10 @@ def test_a_checkpoint_of_an_older_version_goes_on(
     assert wr.spark.state(str(pipe.checkpoint), spark).version > version
 
 
+WINDOWS = ["40s", "2h", wr.rows(3, within="1m"), wr.rows(2, ending=2, within="3h")]
+APPROXIMATE = wr.ApproxCount(epsilon=0.1)
+
+
 def specification(**changed: Any) -> wr.Rolling:
     given: dict[str, Any] = {
         "key": "k",
@@ -61,7 +65,7 @@ def rest_of(spec: wr.Rolling, answered: set[int]) -> pa.Table:
 
 def test_another_number_of_buckets(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     """The state of a stopped stream begins another, in which nothing is lost or twice."""
-    spec, parts = specification(), stream_upgrade.PARTS
+    spec, parts = specification(windows=WINDOWS), stream_upgrade.PARTS
     old = Pipe(spark, tmp_path / "old", "end").feed(*parts[:2])
     old.run(spec, buckets=2)
     answered = set(old.found()["id"].to_pylist())
@@ -70,6 +74,21 @@ def test_another_number_of_buckets(spark: Any, tmp_path: Path) -> None:  # noqa:
     new.run(spec, buckets=3, history=history)
     assert 0 < len(answered) < 80
     assert_same(new.found(), rest_of(spec, answered), spec)
+    for changed, reason in (
+        ({"windows": ["40s", "3h"]}, "window '3h' looks back further than the history"),
+        ({"windows": [wr.rows(4, within="3h")]}, "looks back further than the history"),
+        ({"aggregates": [wr.Max("i")]}, "the history has no column 'i'"),
+        ({"key": "s"}, "the history was kept for another key="),
+        ({"emit": "changes"}, "the history was kept for another emit= or every="),
+        (
+            {"windows": [wr.rows(9)], "aggregates": [APPROXIMATE]},
+            "counters are not part of a history",
+        ),
+    ):
+        with pytest.raises(Refused, match=reason):
+            specification(**changed)(new.stream(), flush="end", history=history)
+    fits = specification(windows=["1h", wr.rows(9, within="90m")], aggregates=[wr.Max("x")])
+    fits(new.stream(), flush="end", history=history)
 
 
 def spec_schema(pipe: Pipe) -> Any:

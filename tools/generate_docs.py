@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
@@ -13,7 +14,7 @@ from windrow.pipeline.declaration import PIPELINE, RULE, WINDOW, json_schema, op
 from windrow.pipeline.kinds import Key, Kind, Table, Text
 from windrow.pipeline.types import TYPES
 from windrow.plan import LADDER
-from windrow.support import ENGINES, table
+from windrow.support import EMISSIONS, ENGINES, emission, table
 from windrow.windows import ALGORITHMS, Window
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -142,6 +143,15 @@ def support_page() -> str:
         for row in table():
             if row.engine == engine:
                 out += cells(row.aggregate, row.window, "yes" if row.runs else "no", row.reason)
+    out += (
+        "\n## Spark streams: when answers come out\n\nOf the pairs that run on streams, with "
+        "[`every=`, `emit=`](emission.md) and [rules](stream_rules.md).\n\n"
+    )
+    out += header("answers come out", "aggregate", "window", "runs", "how, or why not")
+    pairs = [row for row in table() if row.engine == "Spark streams" and row.runs]
+    for way, row in product(EMISSIONS[1:], pairs):
+        runs, reason = emission(way, row.aggregate, row.window)
+        out += cells(f"`{way}`", row.aggregate, row.window, "yes" if runs else "no", reason)
     return out
 
 

@@ -362,8 +362,9 @@ def _emit(given: Any, every: Any, windows: Mapping[str, WindowSpec]) -> str:
     if given != "rows" and every is not None:
         raise BadSpecification(f"every= says when answers come out, and so does emit={given!r}")
     for name, window in windows.items():
-        if given == "changes" and (not isinstance(window, Time) or window.after):
+        if given == "changes" and (not isinstance(window, Time | Rows) or window.after):
             raise BadSpecification(
-                f'emit="changes" needs windows of time that do not look ahead; {name!r} is not one'
+                'emit="changes" needs windows of time or rows that do not look ahead; '
+                f"{name!r} is not one"
             )
     return str(given)

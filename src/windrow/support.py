@@ -123,6 +123,49 @@ def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[boo
     return True, "folded by DABA Lite over segments: a batch's cost does not grow with the window"
 
 
+Emission = Literal["rows", "every", "changes", "immediately", "rules"]
+EMISSIONS: tuple[Emission, ...] = get_args(Emission)
+
+
+def emission(emit: Emission, aggregate: AggregateKind, window: WindowKind) -> tuple[bool, str]:
+    """Whether a pair that runs on streams runs with a way of giving answers out; how, or why not.
+
+    >>> emission("changes", "bounded", "rows")[0]
+    True
+    """
+    runs, reason = _on_spark_streams(aggregate, window)
+    if emit == "rows" or not runs:
+        return runs, reason
+    if aggregate == "sequential":
+        return False, (
+            "a counter answers rows, one after the other, as the watermark passes them: not ticks, "
+            "changes, rules, or rows at once"
+        )
+    if emit == "immediately":
+        return True, "over the rows that have come; those within the lateness are read again"
+    if window == "time":
+        return True, "at moments, from the same rows and folded segments as for rows"
+    if emit == "changes":
+        return True, "the last rows up to the moment, none older than `within=`"
+    if emit == "rules":
+        return False, (
+            "a rule may come at any time, and finds what it looks at among the rows of `longest=`; "
+            "the last n rows may be older. `wr.Rules` watches them in process"
+        )
+    return False, (
+        'ticks are those of tables, where `every=` is for windows of time; `emit="changes"` has '
+        "rows windows with each batch, `as_of()` has them at any times of a table"
+    )
+
+
+def require_emission(emit: Emission, aggregate: AggregateKind, window: WindowKind) -> None:
+    """Raise ``Refused``, with the reason, unless answers of the pair can come out that way."""
+    runs, reason = emission(emit, aggregate, window)
+    if not runs:
+        what = "every=" if emit == "every" else emit if emit == "rules" else f'emit="{emit}"'
+        raise Refused(f"{aggregate} aggregates over {window} windows with {what}: {reason}")
+
+
 def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:
     """Raise ``Refused``, with the reason, unless the pair runs on the engine."""
     cell = support(engine, aggregate, window)

@@ -14,29 +14,34 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from windrow.columns import carried
 from windrow.columns.arranged import Arranged, Piece, codes_of
 from windrow.columns.bucket import Bucket
+from windrow.columns.carried import LAST_VALUES, PAIRS, RULE, TEXT
 from windrow.columns.cells import Cell, Cells
 from windrow.columns.conditions import Known, Moments, known
 from windrow.columns.emission import EMISSIONS, Keys, every_key, first_of_each, moments, stirred
 from windrow.columns.prepare import array_of, by_code, plain_column, typed
 from windrow.columns.ranges import Array
-from windrow.columns.rule_set import Condition, RuleSet, Watch, known_rules, rule_set
+from windrow.columns.rule_set import Condition, RuleSet, Watch, digest_of, known_rules, rule_set
 from windrow.columns.stream_plan import LONG_AGO, StreamPlan
 from windrow.columns.views import New
 from windrow.stores.chunks import Space
-
-_TEXT, _FIRING, _LAST = range(3)
-_RULE = "__windrow_rule"
 
 
 class RuleBucket(Bucket):
     """The state of some keys, for one turn; ``given`` is a new text with its version."""
 
     def __init__(
-        self, watch: Watch, store: Any, given: tuple[str, str] | None = None, tells: bool = True
+        self,
+        watch: Watch,
+        store: Any,
+        given: tuple[str, str] | None = None,
+        tells: bool = True,
+        before: tuple[str, str] | None = None,
     ) -> None:
-        self._given, self.tells = given, tells
+        """``before``: a text and its version from elsewhere, of which ``seed`` has the rest."""
+        self._given, self._elsewhere, self.tells = given, before, tells
         self._space: Space = store.rules
         super().__init__(watch, store)
         self.adapted = False  # everything is told by rules, not by columns
@@ -47,6 +52,8 @@ class RuleBucket(Bucket):
         head = self.head
         sizes = {int(number): size for number, size in head.rules_sizes.items()}
         self._cells = Cells(self._space, "rules", self.turn.traffic, sizes)
+        if self._elsewhere is not None and not head.rules:
+            self._put_in_force(self._elsewhere)
         self.before = self._in_force(plan)
         given = self._given
         if given is None and plan.text is not None:
@@ -55,14 +62,34 @@ class RuleBucket(Bucket):
         self.reloaded = False
         if given is not None:
             self.now = rule_set(plan, given[1])
-            known_as = {"version": given[0], "digest": self.now.digest}
-            self.reloaded = {name: head.rules.get(name) for name in known_as} != known_as
-            if self.reloaded:
-                head.rules |= known_as
-                self._cells[_TEXT] = Cell(pa.table({"text": [given[1]]}), {})
+            self.reloaded = self._put_in_force(given)
         turn = self.turn
         turn.rules, turn.rejected_rules = len(self.now.conditions), len(self.now.rejected)
         return self.now.plan
+
+    def _put_in_force(self, given: tuple[str, str]) -> bool:
+        """Whether these are other rules than before."""
+        version, text = given
+        head, known_as = self.head, {"version": version, "digest": digest_of(text)}
+        if {name: head.rules.get(name) for name in known_as} == known_as:
+            return False
+        head.rules |= known_as
+        self._cells[TEXT] = Cell(pa.table({"text": [text]}), {})
+        return True
+
+    def carry(self, found: dict[str, pa.Table]) -> None:
+        """Take over which rules fire for which keys, and the keys' last values."""
+        fields = [self.plan.schema.field(name) for name in self.spec.key]
+        schema = pa.schema([*fields, pa.field(RULE, pa.string())])
+        firing = [
+            table.select(list(self.spec.key)).append_column(RULE, pa.array([name] * len(table)))
+            for name, table in carried.firing(found)
+        ]
+        if firing:
+            self.put(PAIRS, pa.concat_tables(table.cast(schema) for table in firing))
+        if carried.LAST in found and self.before is not None:
+            names = list(dict.fromkeys([*self.spec.key, *self.before.columns]))
+            self.put(LAST_VALUES, self.plan.aligned(found[carried.LAST], names))
 
     def _in_force(self, watch: Watch) -> RuleSet | None:
         """The rules of the last turn; their text is read where the worker does not know it."""
@@ -70,11 +97,11 @@ class RuleBucket(Bucket):
         if digest is None:
             return None
         found = known_rules(watch, digest)
-        return found or rule_set(watch, str(self._cells[_TEXT].table["text"][0].as_py()))
+        return found or rule_set(watch, str(self._cells[TEXT].table["text"][0].as_py()))
 
     def cell(self, number: int, empty: pa.Schema) -> pa.Table:
         """One of the cells, with the columns that it has now."""
-        if str(number) not in self.head.rules_sizes:
+        if number not in self._cells:
             return empty.empty_table()
         table = self._cells[number].table
         columns = [
@@ -188,17 +215,17 @@ def _evaluated(
 ) -> list[pa.Table]:
     spec, now = bucket.spec, bucket.now
     fields = [pa.field(name, bucket.plan.schema.field(name).type) for name in spec.key]
-    firing = bucket.cell(_FIRING, pa.schema([*fields, pa.field(_RULE, pa.string())]))
+    firing = bucket.cell(PAIRS, pa.schema([*fields, pa.field(RULE, pa.string())]))
     told = []
     if bucket.reloaded:
         firing, gone = _without_removed(firing, now)
         told += _stopped(bucket, gone, first)
-        last_rows = bucket.cell(_LAST, _last_schema(bucket))
-        bucket.put(_LAST, last_rows if now.columns else last_rows.slice(0, 0))
+        last_rows = bucket.cell(LAST_VALUES, _last_schema(bucket))
+        bucket.put(LAST_VALUES, last_rows if now.columns else last_rows.slice(0, 0))
     asked, again = _asked(bucket, views, new, first, last)
     if asked is None:
         if bucket.reloaded:
-            bucket.put(_FIRING, firing)
+            bucket.put(PAIRS, firing)
         return told
     answers = bucket.answers(asked, views)
     features = {n: known(answers[str(n)]) for n in range(len(answers) - 1)}
@@ -210,7 +237,7 @@ def _evaluated(
     runs = len(asked.offsets) - 1
     key_of = codes[len(asked.time) :]
     by_rule: dict[str, list[int]] = {}
-    for row, name in enumerate(firing[_RULE].to_pylist()):
+    for row, name in enumerate(firing[RULE].to_pylist()):
         if key_of[row] < runs:
             by_rule.setdefault(name, []).append(row)
     same_rule = set() if bucket.before is None else _unchanged(bucket.before, now)
@@ -250,7 +277,7 @@ def _unchanged(before: RuleSet, now: RuleSet) -> set[str]:
 
 
 def _without_removed(firing: pa.Table, now: RuleSet) -> tuple[pa.Table, pa.Table]:
-    stays = np.array([name in now.conditions for name in firing[_RULE].to_pylist()], np.bool_)
+    stays = np.array([name in now.conditions for name in firing[RULE].to_pylist()], np.bool_)
     return firing.filter(array_of(stays)), firing.filter(array_of(~stays))
 
 
@@ -262,8 +289,8 @@ def _keep_firing(
     names = [name for name, state in fires.items() for _ in range(int(state.sum()))]
     rows = asked.table.take(array_of(asked.offsets[:-1][runs]))
     data = {name: plain_column(rows[name]) for name in bucket.spec.key}
-    added = pa.table(data | {_RULE: pa.array(names, pa.string())}).cast(firing.schema)
-    bucket.put(_FIRING, pa.concat_tables([firing.filter(array_of(others)), added]))
+    added = pa.table(data | {RULE: pa.array(names, pa.string())}).cast(firing.schema)
+    bucket.put(PAIRS, pa.concat_tables([firing.filter(array_of(others)), added]))
 
 
 def _columns(bucket: RuleBucket, asked: New, new: New | None) -> dict[str, Known]:
@@ -272,7 +299,7 @@ def _columns(bucket: RuleBucket, asked: New, new: New | None) -> dict[str, Known
     if not names:
         return {}
     schema = _last_schema(bucket)
-    tables = [bucket.cell(_LAST, schema)]
+    tables = [bucket.cell(LAST_VALUES, schema)]
     times = [np.full(tables[0].num_rows, LONG_AGO // 2)]
     if new is not None:
         tables.append(new.table.select(schema.names).cast(schema))
@@ -309,7 +336,7 @@ def _keep_last(bucket: RuleBucket, asked: New, tables: list[pa.Table], schema: p
     dead = asked.table.take(array_of(ends[~asked.live[ends]]))
     if not spec.key:
         rows = whole.slice(max(0, whole.num_rows - 1)) if not dead.num_rows else whole.slice(0, 0)
-        bucket.put(_LAST, rows)
+        bucket.put(LAST_VALUES, rows)
         return
     keys = [[plain_column(t[name]) for name in spec.key] for t in (dead, whole)]
     codes, count = codes_of(keys, [dead.num_rows, whole.num_rows])
@@ -317,7 +344,7 @@ def _keep_last(bucket: RuleBucket, asked: New, tables: list[pa.Table], schema: p
     last = np.full(count, -1, np.int64)
     last[own] = np.arange(len(own))  # the last one wins
     last[codes[: dead.num_rows]] = -1
-    bucket.put(_LAST, whole.take(array_of(np.sort(last[last >= 0]))))
+    bucket.put(LAST_VALUES, whole.take(array_of(np.sort(last[last >= 0]))))
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -400,7 +427,7 @@ def _stopped(bucket: RuleBucket, gone: pa.Table, at: int) -> list[pa.Table]:
     data: dict[str, Any] = {name: plain_column(gone[name]) for name in bucket.spec.key}
     data[str(bucket.spec.time)] = typed(np.full(gone.num_rows, at), None, kind)
     data["event"] = pa.array(["stopped"] * gone.num_rows)
-    data["rule"] = plain_column(gone[_RULE])
+    data["rule"] = plain_column(gone[RULE])
     data["message"] = pa.array(["the rule was removed"] * gone.num_rows)
     return [_events(bucket, gone.num_rows, data)]
 

@@ -171,19 +171,27 @@ def _own_bounds(offsets, asked, time, start, end, beside, lo, hi):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def _own_rows(offsets, asked, time, start, n, ending, lo, hi):  # type: ignore[no-untyped-def]
-    """For the last rows of every run, the n rows that end so many ago, none before t + start."""
+def _own_rows(offsets, asked, time, start, n, ending, beside, lo, hi):  # type: ignore[no-untyped-def]
+    """For the last rows of every run, the n rows that end so many ago, none before t + start.
+
+    ``beside``: these last rows only ask: the n rows up to their time.
+    """
     i = 0
     for run in range(len(offsets) - 1):
         first, last = offsets[run], offsets[run + 1]
-        low = first
-        for row in range(last - (asked[run + 1] - asked[run]), last):
+        low = end = first
+        begin = last - (asked[run + 1] - asked[run])
+        for row in range(begin, last):
             t = time[row]
-            while time[low] < t + start:
+            if beside:
+                while end < begin and time[end] <= t:
+                    end += 1
+            else:
+                end = row + 1
+            while low < end and time[low] < t + start:
                 low += 1
-            high = max(row - ending + 1, first)
-            hi[i] = high
-            lo[i] = min(max(row - ending - n + 1, low), high)
+            hi[i] = max(end - ending, first)
+            lo[i] = min(max(end - ending - n, low), hi[i])
             i += 1
 
 
@@ -216,7 +224,8 @@ class Arranged:
     def last_rows(self, start: int, n: int, ending: int) -> Ranges:
         """Where rows look whose window is a number of rows, not older than ``start``."""
         ranges = self._ranges()
-        _own_rows(self.offsets, self.asked, self.time, start, n, ending, ranges.lo, ranges.hi)
+        where = (self.offsets, self.asked, self.time)
+        _own_rows(*where, start, n, ending, self.beside, ranges.lo, ranges.hi)
         return ranges
 
     def _ranges(self) -> Ranges:

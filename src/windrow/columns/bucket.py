@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from windrow.columns import carried
 from windrow.columns.cells import Cell, Cells, Shelf
 from windrow.columns.contract import adapt
 from windrow.columns.counter_cells import CounterCells
@@ -91,19 +92,45 @@ class Bucket:
         self.turn.answered = emit(self, self._in_time(tables), frontier)
         return self.turn
 
-    def seed(self, tables: Sequence[pa.Table], until: int) -> None:
-        """Begin with rows from elsewhere: those before a time were answered there."""
+    def seed(self, tables: Sequence[pa.Table], until: int, told: bool = False) -> None:
+        """Begin with rows from elsewhere: those before a time were answered there.
+
+        ``told``: the same answers came out there.
+        """
         if self.head.frontier is not None:
             raise Refused("there is a state already: history= is for a new checkpoint")
-        rows = [self.plan.aligned(table) for table in tables if table.num_rows]
-        if rows:
-            table = pa.concat_tables(rows)
-            valid = valid_of(plain_column(table[str(self.spec.time)]))
-            rows = [table if valid is None else table.filter(array_of(valid))]
-        ready = self.released(rows[0] if rows else None, until)
-        if ready is not None:
-            self.keep(self.in_order(ready), self.views())
-        self.adapted = True  # nothing has come out yet
+        found = carried.parts(tables)
+        rows = found.get(carried.ROWS)
+        if rows is not None:
+            rows = self.plan.aligned(rows)
+            valid = valid_of(plain_column(rows[str(self.spec.time)]))
+            rows = rows if valid is None else rows.filter(array_of(valid))
+        ready = self.released(rows, until)
+        new = None if ready is None else self.in_order(ready)
+        views = self.views()
+        if self.counters is not None and new is not None:
+            self.counters.answer(new, {})
+        rest = [view for view in views if not self._begins_with(view, found)]
+        if new is not None:
+            self.keep(new, rest)
+        self.adapted = not told
+        self.carry(found)
+
+    def _begins_with(self, view: Any, found: dict[str, pa.Table]) -> bool:
+        """Whether a rows window has its last rows from elsewhere, some of which the log has too."""
+        table = found.get(carried.of_window(repr(self.spec.windows[view.label])))
+        if table is None or not isinstance(view, RowsView):
+            return False
+        head = self.head
+        assert head.frontier is not None
+        table = self.plan.aligned(table)
+        view.keep(table.select(self.plan.kept), head.frontier - self.plan.overlap)
+        latest = int(ticks(table, self.spec).max())
+        head.latest = max(latest + 1, head.latest or LONG_AGO)
+        return True
+
+    def carry(self, found: dict[str, pa.Table]) -> None:
+        """Take over what else there is."""
 
     def close(self) -> None:
         """Write everything that has changed."""
@@ -275,14 +302,14 @@ class Bucket:
         """Rows that some window will still see go to the log, in segments of their own."""
         head = self.head
         assert head.frontier is not None
+        horizon = head.frontier - self.plan.overlap
         for view in views:
             if isinstance(view, RowsView):
-                view.keep(kept, head.frontier)
+                view.keep(kept, horizon)
         timed = [view for view in views if isinstance(view, TimeView)]
         if not timed:
             return
         start = min(view.reach.start for view in timed)
-        horizon = head.frontier - self.plan.overlap
         for low, high in self._cuts(times[times >= horizon + start]):
             segment = _filtered(kept, (times >= low) & (times < high))
             self.log[head.next] = Cell(segment, {"low": low, "high": high})

@@ -126,6 +126,9 @@ class Cells:
         self._known: dict[int, Cell] = {}
         self._changed: dict[int, Cell | None] = {}
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._known or bool(self.sizes.get(number))
+
     def __getitem__(self, number: int) -> Cell:
         if number in self._known:
             return self._known[number]

@@ -27,7 +27,7 @@ from windrow.columns.prepare import (
 )
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import ticks as ticks_of
-from windrow.columns.views import New, State, TimeView
+from windrow.columns.views import New, RowsView, State, TimeView
 from windrow.windows.compare import equal
 
 Keys = list[pa.Array]
@@ -211,8 +211,12 @@ def _told(bucket: Rows, asked: New, views: list[Any], which: Array | None) -> pa
 
 
 def _pieces(bucket: Rows, views: list[Any], new: New | None) -> tuple[list[pa.Table], list[Keys]]:
-    """All rows that a window may see, in order of time; and keys that all moments see, folded."""
-    longest: TimeView = min(views, key=lambda view: view.reach.start)
+    """All rows that a window may see, in order of time; and keys that all moments see, folded.
+
+    Where a rows window looks back furthest, the last rows of every key: others are in windows only
+    together with them.
+    """
+    longest: TimeView | RowsView = min(views, key=lambda view: view.reach.start)
     tables = [*longest.old, *longest.rows_behind()]
     tables += [] if new is None else [new.table]
     return tables, longest.middle_keys()

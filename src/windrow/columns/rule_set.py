@@ -97,7 +97,7 @@ class RuleSet:
 
     def __init__(self, watch: Watch, text: str) -> None:
         self.watch, self.text = watch, text
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.digest = digest_of(text)
         self.rejected: list[Written] = []
         self.conditions: dict[str, Condition] = {}
         self._features: list[tuple[Aggregate, Time]] = []
@@ -235,9 +235,14 @@ _KEPT: dict[tuple[str, str], RuleSet] = {}
 _MOST_KEPT = 8
 
 
+def digest_of(text: str) -> str:
+    """What a text of rules is known by."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def rule_set(watch: Watch, text: str) -> RuleSet:
     """Rules made ready; a worker keeps the last few, since reading thousands takes a while."""
-    name = (_name(watch), hashlib.sha256(text.encode()).hexdigest())
+    name = (_name(watch), digest_of(text))
     if name not in _KEPT:
         if len(_KEPT) >= _MOST_KEPT:
             del _KEPT[next(iter(_KEPT))]

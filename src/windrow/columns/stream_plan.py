@@ -16,6 +16,7 @@ from windrow.columns.stretch import Reach
 from windrow.errors import Refused
 from windrow.rolling import Rolling
 from windrow.slides import Time
+from windrow.stores.chunks import chunk_number
 
 STATE_VERSION = 3
 _READ = (2, 3)
@@ -148,6 +149,11 @@ class Sight:
     filled: bool = False
     """Whether a rows window has its cell."""
     borders: Borders = field(default_factory=Borders)
+
+    @property
+    def recent(self) -> int:
+        """The number, among all cells, of a rows window's cell."""
+        return chunk_number(self.shelf << 1, 0)
 
     def cells(self) -> list[int]:
         """The numbers of its cells."""

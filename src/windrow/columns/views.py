@@ -258,20 +258,37 @@ class RowsView(View):
         assert isinstance(window, Rows)
         return window
 
-    def _recent(self) -> list[pa.Table]:
+    @property
+    def old(self) -> list[pa.Table]:
+        """The last rows of every key."""
         return [self.shelf[0].table] if self.sight.filled else []
+
+    @property
+    def young(self) -> list[pa.Table]:
+        """Rows come with the turn, from nowhere else."""
+        return []
+
+    def middle_keys(self) -> list[list[pa.Array]]:
+        """Nothing is folded."""
+        return []
+
+    def rows_behind(self) -> list[pa.Table]:
+        """Rows come with the turn, from nowhere else."""
+        return []
 
     def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
         """From the last rows of every key."""
         slots = slots_of([form for _, form in self.outputs])
-        pieces = [self.lifted(table, slots) for table in self._recent()]
-        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets)
+        pieces = [self.lifted(table, slots) for table in self.old]
+        if new.beside is not None:
+            pieces.append(self.lifted(new.beside, slots))
+        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets, new.are_moments)
         ranges = arranged.last_rows(self.reach.start, self.window.n, self.window.ending)
         self.write(new, arranged, ranges, self.outputs, answers)
 
     def keep(self, kept: pa.Table, frontier: int) -> None:
         """The last rows of every key, as far as later rows can see them."""
-        recent = [table.select(kept.column_names).cast(kept.schema) for table in self._recent()]
+        recent = [table.select(kept.column_names).cast(kept.schema) for table in self.old]
         whole = pa.concat_tables([*recent, kept]).combine_chunks()
         most = self.window.n + self.window.ending  # what comes next needs one less; lookups do not
         times = ticks(whole, self.spec)
@@ -280,6 +297,8 @@ class RowsView(View):
         )
         order, offsets = by_code(codes, count, np.arange(len(codes)))
         chosen = order[_last_of_each(times[order], offsets, most, frontier + self.reach.start)]
+        if not kept.num_rows and len(chosen) == whole.num_rows:
+            return  # a turn without rows, in which none left
         self.shelf[0] = Cell(whole.take(array_of(chosen)), {})
         self.sight.filled = True
 

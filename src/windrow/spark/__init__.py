@@ -53,8 +53,8 @@ def rules(stream: Any, source: Any, **options: Any) -> Any:
     ``source``: a list of (name, when) and (name, when, until) as ``wr.Rules`` has them; a folder of
     files, TOML or JSON lines, of which the newest is in force; or a streaming DataFrame with
     columns ``version`` and ``text``. ``key``, ``time``, ``tie``, ``lateness`` are those of
-    ``wr.Rolling``, ``buckets``, ``flush`` and ``idle_after`` those of streams. ``longest``: how far
-    back rules may look, now and later. ``version``: of a list.
+    ``wr.Rolling``, ``buckets``, ``flush``, ``idle_after`` and ``history`` those of streams.
+    ``longest``: how far back rules may look, now and later. ``version``: of a list.
     """
     from windrow.spark import stream_rules
 

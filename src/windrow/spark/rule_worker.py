@@ -34,7 +34,9 @@ class RuleProcessor(BucketProcessor):
         newest = max(texts, key=lambda row: (row["place"], row["version"]), default=None)
         given = None if newest is None else (str(newest["version"]), str(newest["text"]))
         rows = [table for table in tables if not _is_rules(table)]
-        return RuleBucket(self.plan, self.store, given, tells=key[0] == 0), rows
+        # a history's rules are those of a bucket that begins with it
+        before = self.extras.rules if key[0] in self.history else None
+        return RuleBucket(self.plan, self.store, given, key[0] == 0, before), rows
 
     def sealed(self, turn: Any) -> bytes | None:
         """The events."""

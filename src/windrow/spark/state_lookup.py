@@ -13,14 +13,13 @@ from pyspark.sql import types as T
 
 from windrow.aggregates import REGISTRY, Aggregate
 from windrow.columns.cells import decoded
-from windrow.columns.stream_plan import Head, Sight
+from windrow.columns.stream_plan import Head
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Current
 from windrow.slides import Rows, Time
 from windrow.spark.envelopes import bucket_ids, opened, sealed
 from windrow.spark.keyed import key_expression
-from windrow.stores.chunks import chunk_number
 from windrow.times import Duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +43,7 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     bucket = _bucket_of(session, spec, own, contract["buckets"])
     head = heads[bucket]
     wanted = set(range(head.oldest, head.next))
-    shelves = {label: _recent(sight) for label, sight in head.sights.items() if sight.filled}
+    shelves = {label: sight.recent for label, sight in head.sights.items() if sight.filled}
     cells = reader.rows(bucket, wanted | set(shelves.values()), own)
     label_row = own.append_column(
         str(spec.time), pa.array([frontier], pa.int64()).cast(_arrow(contract["rows"][spec.time]))
@@ -58,11 +57,6 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
         values |= _answers(spec, label, tables, label_row, contract)
     ordered = {name: values[name] for name, _, _ in spec.outputs}
     return Current(ordered, _EPOCH + timedelta(microseconds=frontier))
-
-
-def _recent(sight: Sight) -> int:
-    """The number of a rows window's cell."""
-    return chunk_number(sight.shelf << 1, 0)
 
 
 def _answers(

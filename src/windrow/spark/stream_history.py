@@ -11,11 +11,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from windrow.columns.stream_plan import Head
+from windrow.columns.carried import PLACE, SOURCE, TEXT, taken_out
+from windrow.columns.cells import decoded
+from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
+from windrow.slides import Rows
 from windrow.spark.envelopes import BUCKET
+
+SOURCES = [T.StructField(SOURCE, T.StringType()), T.StructField(PLACE, T.LongType())]
+"""What rows of a checkpoint have besides the stream's columns."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,8 +35,18 @@ class History:
     rows: Any
     until: int
     """In microseconds."""
+    contract: dict[str, Any] | None = None
+    """Where they are of a checkpoint: what that was written with."""
+    rules: tuple[str, str] | None = None
+    """Of a checkpoint of rules: the version and the text of those in force."""
 
-    def __init__(self, rows: Any, until: Any) -> None:
+    def __init__(
+        self,
+        rows: Any,
+        until: Any,
+        contract: dict[str, Any] | None = None,
+        rules: tuple[str, str] | None = None,
+    ) -> None:
         if isinstance(until, datetime):
             aware = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
             since = aware - _EPOCH
@@ -39,6 +57,36 @@ class History:
             raise BadSpecification("a history is a Spark table, not a stream")
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "until", until)
+        object.__setattr__(self, "contract", contract)
+        object.__setattr__(self, "rules", rules)
+
+    def refuse(self, plan: StreamPlan) -> None:
+        """Say what a checkpoint has not kept, before a window is answered without it."""
+        if self.contract is None:
+            return
+        before, now = {"emit": "rows"} | self.contract, plan.contract()
+        way_out = "begin with the history of a table, wr.spark.History(table, until)"
+        for name in ("key", "time", "tie", "emit"):
+            if before[name] != now[name]:
+                what = "emit= or every" if name == "emit" else name
+                raise Refused(f"the history was kept for another {what}=: {way_out}")
+        new = [name for name in now["kept"] if name not in before["kept"]]
+        if new:
+            raise Refused(f"the history has no column {', '.join(map(repr, new))}: {way_out}")
+        if plan.sequential:
+            raise Refused(f"{plan.sequential[0]}: counters are not part of a history: {way_out}")
+        longest = min((before["reaches"][label][0] for label in before["timed"]), default=0)
+        known = [before["windows"][label] for label in before["windows"]]
+        for label, window in now["windows"].items():
+            rows = isinstance(plan.spec.windows[label], Rows)
+            if not (rows and window in known) and plan.reaches[label].start < longest:
+                raise Refused(f"window {label!r} looks back further than the history: {way_out}")
+
+    def tells(self, plan: StreamPlan) -> bool:
+        """Whether the stream that it was kept for gave out the same answers."""
+        if self.contract is None:
+            return False
+        return self.contract | {"buckets": 0} == plan.contract() | {"buckets": 0}
 
 
 def from_checkpoint(checkpoint: str, schema: T.StructType, session: Any = None) -> History:
@@ -58,51 +106,44 @@ def from_checkpoint(checkpoint: str, schema: T.StructType, session: Any = None) 
     }
     if not heads:
         raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
-    frontiers = {head.frontier for head in heads.values()}
     contract = next(iter(heads.values())).contract
-    if len(contract["timed"]) < len(contract["windows"]):
-        raise Refused("rows windows keep the last rows of every key apart: begin anew from a table")
-    if contract.get("emit") == "rules":
-        raise Refused("which rules fire is not part of a history: begin a new checkpoint")
-    until = max((f for f in frontiers if f is not None), default=None)
+    until = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
     if until is None:
         raise Refused(f"{checkpoint}: no row was answered yet: begin a new checkpoint")
+    spaces = {
+        name: reader.option("stateVarName", name)
+        .load(str(checkpoint))
+        .select(f"key.{BUCKET}", "user_map_key.number", "user_map_value.cell")
+        for name in ("log", "waiting", *(["rules"] if contract.get("emit") == "rules" else []))
+    }
+    out = T.StructType([*schema.fields, *SOURCES])
     rows = None
-    for name in ("log", "waiting"):
-        cells = session.read.format("statestore").option("stateVarName", name).load(str(checkpoint))
-        some = cells.select(f"key.{BUCKET}", "user_map_key.number", "user_map_value.cell")
-        part = some.mapInArrow(_reader(name, heads, until, contract["time"], schema), schema)
+    for name, cells in spaces.items():
+        part = cells.mapInArrow(_reader(name, heads, schema), out)
         rows = part if rows is None else rows.unionAll(part)
-    return History(rows, until)
+    return History(
+        rows, until, contract, _rules(spaces["rules"], heads) if "rules" in spaces else None
+    )
+
+
+def _rules(cells: Any, heads: dict[int, Head]) -> tuple[str, str] | None:
+    """The version and the text of the rules in force, which all buckets have."""
+    versions = {bucket: head.rules["version"] for bucket, head in heads.items() if head.rules}
+    for bucket, _, cell in cells.where(F.col("number") == TEXT).collect():
+        if bucket in versions:
+            return versions[bucket], decoded(bytes(cell), "rules").table["text"][0].as_py()
+    return None
 
 
 def _reader(
-    name: str, heads: dict[int, Head], until: int, time: str, schema: T.StructType
+    name: str, heads: dict[int, Head], schema: T.StructType
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    segments = {bucket: (head.oldest, head.next) for bucket, head in heads.items()}
-    frontiers = {bucket: head.frontier for bucket, head in heads.items()}
     wanted = to_arrow_schema(schema, timezone="UTC")
 
     def windrow_history(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from windrow.columns.cells import decoded
-
         for batch in batches:
             for bucket, number, cell in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                if name == "log" and not segments[bucket][0] <= number < segments[bucket][1]:
-                    continue  # what is folded is folded again
-                table = decoded(bytes(cell), f"{name} {number}").table
-                if name == "waiting":
-                    ticks = table[time].cast(pa.int64()).to_pylist()
-                    low = frontiers[bucket]
-                    table = table.filter(pa.array([low is None or t >= low for t in ticks]))
-                arrays = [
-                    table[f.name].cast(f.type)
-                    if f.name in table.column_names
-                    else pa.nulls(table.num_rows, f.type)
-                    for f in wanted
-                ]
-                yield from pa.table(arrays, names=wanted.names).to_batches()
+                table = taken_out(name, number, bytes(cell), heads[bucket], wanted)
+                yield from table.to_batches()
 
     return windrow_history

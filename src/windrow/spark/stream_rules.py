@@ -24,6 +24,7 @@ from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.streams import (
     SENT,
     StreamOptions,
+    before_it,
     enveloped,
     extras_of,
     refuse_other_times,
@@ -48,9 +49,10 @@ def apply(
     buckets: int = 8,
     flush: str | None = None,
     idle_after: Any = None,
+    history: Any = None,
 ) -> Any:
     """See ``windrow.spark.rules``."""
-    options = StreamOptions(buckets=buckets, flush=flush, idle_after=idle_after)
+    options = StreamOptions(buckets=buckets, flush=flush, idle_after=idle_after, history=history)
     if not is_spark(stream) or not stream.isStreaming:
         raise Refused("wr.spark.rules() is for streams; wr.Rules watches events in process")
     spec, schema = ready(
@@ -74,7 +76,9 @@ def apply(
     if texts is not None:
         count = options.buckets if spec.key else 1
         data = data.union(texts.mapInArrow(_sender(bucket_ids(count)), SENT))
-    turns = taken_in_turns(data, RuleProcessor(watch, {}, extras_of(options)), options)
+    processor = RuleProcessor(watch, {}, extras_of(options, watch))
+    plain = T.StructType([schema[name] for name in watch.schema.names])
+    turns = taken_in_turns(data, processor, options, before_it(watch, plain, options))
     return turns.select("payload").mapInArrow(unpacker(spec), event_schema(spec, schema))
 
 

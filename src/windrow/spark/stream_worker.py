@@ -99,6 +99,10 @@ class Extras:
     """After so many milliseconds without rows, time goes on by the clock."""
     until: int | None = None
     """Rows of a history before this time, in microseconds, were answered already."""
+    told: bool = False
+    """The history is of a stream that gave out the same answers."""
+    rules: tuple[str, str] | None = None
+    """The version and the text of the rules of a history."""
 
 
 class BucketProcessor(StatefulProcessor):
@@ -155,7 +159,7 @@ class BucketProcessor(StatefulProcessor):
         self.called.add(key[0])
         bucket, tables = self.bucket(key, tables)
         if key[0] in self.history:
-            bucket.seed(self.history.pop(key[0]), self.extras.until)
+            bucket.seed(self.history.pop(key[0]), self.extras.until, self.extras.told)
         frontier = self._frontier(bucket.head, came, timerValues)
         turn = bucket.advance(tables, frontier)
         self._ask_to_be_called(bucket.head, timerValues, turn.traffic)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +22,11 @@ from windrow.spark.axis import axis, clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named, quoted
 from windrow.spark.schema import RESERVED, output_schema, used_columns
-from windrow.spark.stream_history import History
+from windrow.spark.stream_history import SOURCES, History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
-from windrow.support import require
+from windrow.support import require, require_emission
 from windrow.times import NANOSECONDS, Duration, clock_of, duration
 
 BUCKETS = 8
@@ -94,8 +94,8 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
         names = [*plan.schema.names, *([] if options.flush is None else [options.flush])]
         rows, schema = rows.select(*map(quoted, names)), T.StructType([schema[n] for n in names])
     envelopes = enveloped(rows, spec, schema, options)
-    processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options))
-    before = _before(spec, T.StructType([schema[n] for n in plan.schema.names]), options)
+    processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options, plan))
+    before = before_it(plan, T.StructType([schema[n] for n in plan.schema.names]), options)
     turns = taken_in_turns(envelopes, processor, options, before)
     return turns.select("payload").mapInArrow(unpacker(spec), out)
 
@@ -107,11 +107,12 @@ def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOpt
     return crossed(rows.withColumn(BUCKET, _bucket(spec, schema, options)), packer, names, SENT)
 
 
-def _before(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
+def before_it(plan: StreamPlan, schema: T.StructType, options: StreamOptions) -> Any:
     """A history packed as the stream is; columns that it lacks are null."""
     if options.history is None:
         return None
-    table = options.history.rows
+    options.history.refuse(plan)
+    spec, table = plan.spec, options.history.rows
     for name in used_columns(spec):
         if name not in table.columns:
             raise BadSpecification(f"history= has no column {name!r}")
@@ -121,8 +122,11 @@ def _before(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
         .alias(f.name)
         for f in schema.fields
     ]
+    extra = [field for field in SOURCES if field.name in table.columns]
+    schema = T.StructType([*schema.fields, *extra])
+    rows = table.select(*columns, *(field.name for field in extra))
     plain = StreamOptions(buckets=options.buckets)
-    return enveloped(table.select(*columns), spec, schema, plain).groupBy(BUCKET)
+    return enveloped(rows, spec, schema, plain).groupBy(BUCKET)
 
 
 def taken_in_turns(
@@ -135,10 +139,13 @@ def taken_in_turns(
     return turns.observe(OBSERVED, *_metrics())
 
 
-def extras_of(options: StreamOptions) -> Extras:
+def extras_of(options: StreamOptions, plan: StreamPlan) -> Extras:
     """What the stateful operator must know besides the plan."""
-    until = None if options.history is None else options.history.until
-    return Extras(options.late, options.gone, options.idle_milliseconds, until)
+    known = Extras(options.late, options.gone, options.idle_milliseconds)
+    past = options.history
+    if past is None:
+        return known
+    return replace(known, until=past.until, told=past.tells(plan), rules=past.rules)
 
 
 SENT = T.StructType(
@@ -173,10 +180,11 @@ def planned(
 
 
 def _with_ticks(spec: Rolling) -> Rolling:
-    """Changes have the columns that ticks have: key, time and answers."""
+    """Changes have the columns that ticks have: key, time and answers, whatever the windows."""
     if spec.emit == "changes":
         spec = copy.copy(spec)
         spec.every = duration("1s", "every=")
+        spec.windows = {label: Time(spec.every) for label in spec.windows}
     return spec
 
 
@@ -227,12 +235,10 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
                 f"window {label!r} could reach back for ever: say how far on a stream, "
                 f'rows({window.n}, within="30d")'
             )
+    way: Any = spec.emit if spec.every is None else "every"
     for aggregate in spec.aggregates:
-        if aggregate.kind == "sequential" and (spec.emit != "rows" or spec.every is not None):
-            raise Refused(
-                f"{aggregate!r} answers rows, one after the other, as the watermark passes them: "
-                "not ticks, changes, or rows at once"
-            )
+        for window in spec.windows.values():
+            require_emission(way, aggregate.kind, window.kind)
     if options.late is not None and not spec.answers_rows:
         raise Refused("late= passes late rows on, and here no rows come out, but keys")
     if options.gone is not None and spec.emit != "changes":
