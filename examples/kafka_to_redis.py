@@ -58,9 +58,8 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def run_query(address: str, redis: str, folder: str) -> None:
-    """From two topics to Redis and a topic; what cannot be read goes to another one."""
+    """Start the query in a session of its own, and wait."""
     from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
     from tools.kafka_jars import jars
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -74,6 +73,16 @@ def run_query(address: str, redis: str, folder: str) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    with wr.spark.metrics(spark) as metrics:
+        start_query(spark, address, redis, folder)
+        print(f"metrics at {metrics.url}", flush=True)
+        spark.streams.awaitAnyTermination()
+
+
+def start_query(spark: Any, address: str, redis: str, folder: str) -> list[Any]:
+    """From two topics to Redis and a topic; what cannot be read goes to another one."""
+    from pyspark.sql import functions as F
+
     kafka = {"kafka.bootstrap.servers": address}
 
     def topic(name: str) -> Any:
@@ -98,11 +107,9 @@ def run_query(address: str, redis: str, folder: str) -> None:
     answers = FEATURES(payments, buckets=2, flush="is_end").writeStream.queryName("features")
     letters = bad.unionByName(worse).select("key", "value", headers())
     dead = letters.writeStream.queryName("dead letters").format("kafka").options(**kafka)
-    with wr.spark.metrics(spark) as metrics:
-        dead.option("topic", "dead_letters").option("checkpointLocation", f"{folder}/dead").start()
-        answers.foreachBatch(write).option("checkpointLocation", f"{folder}/features").start()
-        print(f"metrics at {metrics.url}", flush=True)
-        spark.streams.awaitAnyTermination()
+    dead = dead.option("topic", "dead_letters").option("checkpointLocation", f"{folder}/dead")
+    answers = answers.foreachBatch(write).option("checkpointLocation", f"{folder}/features")
+    return [dead.start(), answers.start()]
 
 
 def headers() -> Any:

@@ -28,21 +28,21 @@ RULES = [
 
 
 def trades() -> Iterator[dict[str, Any]]:
-    """Two hours of trades in thirty stocks, about five a second."""
+    """Two hours of trades in thirty stocks, about two a second."""
     generator = random.Random(11)
     prices = {f"STOCK{i:02}": generator.uniform(15, 220) for i in range(30)}
     prices["STOCK07"], prices["STOCK21"] = 80.0, 120.0
     at = datetime(2024, 3, 1, 9, 30)
-    for _ in range(36_000):
-        at += timedelta(seconds=0.2)
+    for _ in range(14_400):
+        at += timedelta(seconds=0.5)
         minute = (at.hour - 9) * 60 + at.minute - 30
         symbol = generator.choice(list(prices))
         size = 100 * generator.randint(1, 5)
         drift, pressed = 0.0, 0.5
         if symbol == "STOCK07" and 60 <= minute < 75:  # sold off, and buyers step in
-            drift, pressed = -0.0004, 0.9
+            drift, pressed = -0.001, 0.9
         if symbol == "STOCK21" and 90 <= minute < 96:  # news
-            drift, size = 0.001, size * 12
+            drift, size = 0.0025, size * 12
         prices[symbol] *= 1 + drift + generator.gauss(0, 0.0002)
         toward_ask = size if generator.random() < pressed else 0
         yield {

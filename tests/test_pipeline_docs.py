@@ -26,7 +26,7 @@ def test_pipelines_by_example(tmp_path: Path, capsys: Any, monkeypatch: pytest.M
     for name, kind, text in _BLOCK.findall((DOCS / "pipelines.md").read_text()):
         if name:
             (tmp_path / name).write_text(text)
-            if kind == "toml" and name != "wrong.toml":
+            if kind == "toml" and name not in ("wrong.toml", "alarms.toml"):
                 code, _, errors = windrow(capsys, "run", name, "--check")
                 assert code == 0, (name, errors)
         if kind != "console":

@@ -1,4 +1,4 @@
-"""Where Spark runs: declarative pipelines, executors without the package, the preloading daemon."""
+"""Where Spark runs: executors without the package, the preloading daemon."""
 
 import os
 import subprocess
@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import windrow as wr
@@ -33,42 +32,6 @@ def run(command: list[str], folder: Path, **environment: str) -> subprocess.Comp
         timeout=240,
         check=False,
     )
-
-
-PIPELINE = """
-from pyspark import pipelines as dp
-from pyspark.sql import SparkSession
-import windrow as wr
-
-spark = SparkSession.active()
-features = {spec}
-
-@dp.materialized_view
-def answered():
-    return features(spark.read.parquet("{source}"), schema="k bigint, t bigint, x double")
-"""
-
-PROJECT = """
-name: windows
-storage: file://{folder}/storage
-libraries:
-  - glob:
-      include: transformations/**
-"""
-
-
-def test_a_declarative_pipeline(tmp_path: Path) -> None:
-    pq.write_table(TABLE, tmp_path / "events.parquet")
-    (tmp_path / "spark-pipeline.yml").write_text(PROJECT.format(folder=tmp_path))
-    (tmp_path / "transformations").mkdir()
-    text = PIPELINE.format(spec=SPEC, source=tmp_path / "events.parquet")
-    (tmp_path / "transformations" / "windows.py").write_text(text)
-    command = str(Path(sys.executable).parent / "spark-pipelines")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = run([command, "run", "--spec", "spark-pipeline.yml"], tmp_path, PATH=path)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    written = pq.read_table(tmp_path / "spark-warehouse" / "answered")
-    assert written.sort_by("t")["x_sum_5"].to_pylist() == [1.0, 3.0, 3.0, 4.0]
 
 
 HIDE = """

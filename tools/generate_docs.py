@@ -10,7 +10,15 @@ from itertools import product
 from pathlib import Path
 
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
-from windrow.pipeline.declaration import PIPELINE, RULE, WINDOW, json_schema, options_of
+from windrow.pipeline.declaration import (
+    AGGREGATES,
+    PIPELINE,
+    RULE,
+    RULES_FROM,
+    WINDOW,
+    json_schema,
+    options_of,
+)
 from windrow.pipeline.kinds import Key, Kind, Table, Text
 from windrow.pipeline.types import TYPES
 from windrow.plan import LADDER
@@ -173,7 +181,7 @@ def keys_page() -> str:
         "[JSON schema](pipeline.schema.json) are made from; [by example](pipelines.md). A star: "
         "must be given.\n"
     )
-    tables = {"": PIPELINE, "window.": WINDOW, "rules[].": RULE}
+    tables = {"": PIPELINE, "window.": WINDOW, "rules[].": RULE, "rules.": RULES_FROM}
     tables |= {f"{n}.": k.kind for n, k in PIPELINE.keys.items() if isinstance(k.kind, Table)}
     for path, one in tables.items():
         if not one.keys:
@@ -186,7 +194,7 @@ def keys_page() -> str:
             usual = "" if key.default is None else f"`{json.dumps(key.default)}`"
             out += cells(f"`{name}`{star}", key.doc, _held(key.kind), usual)
     out += "\n## Options of aggregates\n\n" + header("aggregate", "options")
-    for name, aggregate in REGISTRY.items():
+    for name, aggregate in AGGREGATES.items():
         options = ", ".join(f"`{option}`" for option in options_of(aggregate))
         out += cells(f"`{name}`", options)
     out += f"\n## Types of columns\n\n{', '.join(f'`{name}`' for name in TYPES)}\n"

@@ -88,6 +88,16 @@ def batch_line(event: Event) -> str:
     )
 
 
+def rules_line(event: Event) -> str:
+    """What one batch of a stream's rules did, in a line."""
+    bad = event["rejected_rules"]
+    return (
+        f"rules, batch {event['batch']}: {amount(event['rows'])} rows in {span(event['seconds'])}, "
+        f"{amount(event['rules'])} rules{f' and {amount(bad)} rejected' if bad else ''}, "
+        f"{amount(event['events'])} events"
+    )
+
+
 class Lines:
     """Plain lines, one for each thing that happens."""
 
@@ -105,6 +115,8 @@ class Lines:
             self.say(f"{STEPS.get(event['step'], event['step'])} …")
         elif kind == "batch":
             self.say(batch_line(event))
+        elif kind == "rules":
+            self.say(rules_line(event))
 
     def say(self, text: str) -> None:
         """See ``Screen``."""
@@ -134,6 +146,7 @@ class Live:
         self.totals: Event = {"rows": 0, "answered_rows": 0, "late": 0}
         self.step = ""
         self.tasks: Event | None = None
+        self.told: Event | None = None
         self.live = RichLive(
             console=self.errors, refresh_per_second=8, transient=True, get_renderable=self.render
         )
@@ -153,6 +166,8 @@ class Live:
             for name in ("rows", "answered_rows"):
                 self.totals[name] += event[name]
             self.totals["late"] += event["late_rows"] + event["rows_without_time"]
+        elif kind == "rules":
+            self.told = event
         if kind == "ended":
             self.close()
         elif not self.started:
@@ -168,10 +183,12 @@ class Live:
         text = f"{self.step} …"
         if self.tasks is not None:
             text = f"{self.step}: {self.tasks['done']} of {self.tasks['tasks']} tasks"
-        if not self.batches:
+        if not self.batches and self.told is None:
             return Spinner("dots", Text(text))
         return Group(
-            self.table_of_batches(), Text("Ctrl-C stops it; it goes on where it was", "dim")
+            *([self.table_of_batches()] if self.batches else []),
+            *([Text(rules_line(self.told))] if self.told is not None else []),
+            Text("Ctrl-C stops it; it goes on where it was", "dim"),
         )
 
     def table_of_batches(self) -> Any:

@@ -31,6 +31,8 @@ class Watch(StreamPlan):
     text: str | None = None
     """Rules that were given when the query was built; None: they come by themselves."""
     version: str = ""
+    named: tuple[tuple[str, Aggregate, Any], ...] = ()
+    """Aggregates over windows that conditions may call by a name."""
 
     @property
     def emission(self) -> str:
@@ -118,7 +120,7 @@ class RuleSet:
         self.plan = self._planned()
 
     def _read(self, rule: Written) -> Condition:
-        reader = Reader(lambda _: None, self._feature)
+        reader = Reader(self._named, self._feature)
         when = reader.read(rule.when)
         until = None if rule.until is None else reader.read(rule.until)
         condition = Condition(rule.name, when, until)
@@ -135,6 +137,12 @@ class RuleSet:
                 names = ", ".join(self.watch.schema.names)
                 raise BadSpecification(f"there is no column {column!r}; the stream has {names}")
         return condition
+
+    def _named(self, name: str) -> int | None:
+        found = [
+            (aggregate, window) for known, aggregate, window in self.watch.named if known == name
+        ]
+        return self._feature(*found[0]) if found else None
 
     def _feature(self, aggregate: Aggregate, window: Any) -> int:
         for number, (other, seen) in enumerate(self._features):
@@ -256,4 +264,4 @@ def known_rules(watch: Watch, digest: str) -> RuleSet | None:
 
 
 def _name(watch: Watch) -> str:
-    return repr((watch.contract(), watch.segment_rows))
+    return repr((watch.contract(), watch.segment_rows, watch.named))

@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any
 
 from windrow import slides
-from windrow.aggregates import REGISTRY, Aggregate, Count
+from windrow.aggregates import Aggregate, Count
 from windrow.errors import WindrowError
+from windrow.pipeline.declaration import AGGREGATES
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import did_you_mean
 from windrow.pipeline.reading import Document
+from windrow.pipeline.taking_rules import take_rules
 from windrow.rolling import Rolling
 from windrow.rules import Rules
 from windrow.slides import Bounds, WindowSpec
@@ -68,6 +70,15 @@ class Sink:
         return self.table or f"{self.format} {near(self.path or '')}".strip()
 
 
+@dataclass(frozen=True)
+class RulesFrom:
+    """Where rules are read from again while a stream runs."""
+
+    file: str | None = None
+    table: str | None = None
+    reread: str = "1s"
+
+
 @dataclass
 class Pipeline:
     """All that a file says, ready to run."""
@@ -81,6 +92,12 @@ class Pipeline:
     features: Rolling
     sink: Sink | None = None
     rules: list[dict[str, Any]] = field(default_factory=list)
+    rules_from: RulesFrom | None = None
+    """None where they stand in the pipeline's own file."""
+    rule_places: list[tuple[Path, str]] = field(default_factory=list)
+    """Of each rule: where it stands in the file; and in another file, to be said before reasons."""
+    longest: Any = None
+    """How far back rules may look on streams."""
     alerts: Sink | None = None
     spark: dict[str, Any] = field(default_factory=dict)
     call: dict[str, Any] = field(default_factory=dict)
@@ -92,15 +109,24 @@ class Pipeline:
         """Whether rows go on coming."""
         return self.mode.startswith("stream")
 
+    @property
+    def watches(self) -> bool:
+        """Whether there are rules."""
+        return bool(self.rules) or self.rules_from is not None
+
     def watching(self) -> Rules:
         """The rules, ready for events; answers that conditions name are theirs to compute."""
         said = " ".join(f"{rule['when']} {rule.get('until') or ''}" for rule in self.rules)
-        named = {
+        named = {name: pair for name, pair in self.answers.items() if name in said}
+        return Rules(self.rules, key=self.features.key[0], time=self.features.time, features=named)
+
+    @property
+    def answers(self) -> dict[str, tuple[Aggregate, WindowSpec]]:
+        """What the answers are, by name."""
+        return {
             name: (aggregate, self.features.windows[label])
             for name, aggregate, label in self.features.outputs
-            if name in said
         }
-        return Rules(self.rules, key=self.features.key[0], time=self.features.time, features=named)
 
 
 def built(document: Document) -> Pipeline | None:
@@ -130,15 +156,15 @@ def built(document: Document) -> Pipeline | None:
         },
         features=features,
         sink=sinks.get("sink"),
-        rules=[] if document.has_mistake(("rules",)) else data.get("rules", []),
         alerts=sinks.get("alerts"),
+        longest=_table(data, "alerts").get("longest"),
         spark=_table(data, "spark"),
         redacted=document.redacted,
     )
     options = _table(data, "features") | pipeline.spark
     known = ("buckets", "late", "flush") if pipeline.streaming else _TABLE_OPTIONS
     pipeline.call = {name: options[name] for name in known if name in options}
-    _check_rules(document, pipeline)
+    take_rules(document, pipeline)
     return pipeline
 
 
@@ -163,7 +189,7 @@ def _features(document: Document) -> Rolling | None:
     windows: dict[str, WindowSpec] = {}
     for place, one in enumerate(_list(given.get("windows"))):
         path: Path = ("features", "windows", place)
-        window = _tried(document, path, partial(_window, one))
+        window = _tried(document, path, partial(_window, document, one, path))
         if window is None:
             continue
         label = one.get("name") if isinstance(one, dict) else None
@@ -212,10 +238,21 @@ def _rolling(
         except WindrowError as error:
             word = str(error).partition("=")[0]
             if word not in words:
-                document.say(("features",), str(error))
+                document.say(_place_of(error, windows, aggregates, words), str(error))
                 return None
             document.say(("features", word), str(error).replace("=", "", 1))
             words = {k: v for k, v in words.items() if k != word}
+
+
+def _place_of(error: WindrowError, windows: Any, aggregates: Any, words: dict[str, Any]) -> Path:
+    """The aggregate that is refused with one of the windows; else all of it."""
+    for place, aggregate in enumerate(aggregates):
+        try:
+            Rolling(windows=windows, aggregates=[aggregate], **words)
+        except WindrowError as own:
+            if str(own) == str(error):
+                return ("features", "aggregates", place)
+    return ("features",)
 
 
 def _list(value: Any) -> list[Any]:
@@ -233,12 +270,14 @@ def _tried(document: Document, path: Path, make: Callable[[], Any]) -> Any:
     return None
 
 
-def _window(given: Any) -> WindowSpec:
+def _window(document: Document, given: Any, path: Path) -> WindowSpec | None:
     if isinstance(given, str):
         return slides.time(given)
     rest = {k: v for k, v in given.items() if k not in ("name", "time", "rows", "bounds")}
     if "bounds" in given:
         return _bounds(given, rest)
+    if "at_most" in given:
+        return _at_most(document, given, path)
     allowed = ("ending", "after", "within") if "rows" in given else ("closed", "ending", "after")
     for word in rest:
         if word not in allowed:
@@ -257,9 +296,29 @@ def _bounds(given: dict[str, Any], rest: dict[str, Any]) -> Bounds:
     return slides.bounds(*given["bounds"])
 
 
+def _at_most(document: Document, given: dict[str, Any], path: Path) -> WindowSpec | None:
+    for word in given:
+        if word not in ("name", "at_most", "of", "and"):
+            raise WindrowError(f"{word} is not for at_most, which has of and and")
+    if "of" not in given:
+        raise WindrowError(
+            'of what? { at_most = 100, of = { aggregate = "Sum", column = "…" } }, say'
+        )
+    aggregate = _aggregate(document, given["of"], (*path, "of"))
+    if aggregate is None:
+        return None
+    window: WindowSpec = slides.at_most(aggregate, given["at_most"])
+    if "and" in given:
+        more = given["and"]
+        cut = _window(document, more, path)
+        assert cut is not None
+        window = window & cut  # type: ignore[operator]
+    return window
+
+
 def _aggregate(document: Document, given: dict[str, Any], path: Path) -> Aggregate | None:
     name = given["aggregate"]
-    kind = REGISTRY.get(name) or _own(document, name, path)
+    kind = AGGREGATES.get(name) or _own(document, name, path)
     if kind is None:
         return None
     columns = [given["column"]] if "column" in given else given.get("columns", [])
@@ -309,7 +368,7 @@ def _own(document: Document, name: str, path: Path) -> type[Aggregate] | None:
     return kind
 
 
-# --- source, sink, rules -------------------------------------------------------------------------
+# --- source and sink -----------------------------------------------------------------------------
 
 
 def _source(document: Document) -> Source | None:
@@ -369,30 +428,3 @@ def _sink(document: Document, name: str) -> Sink | None:
         document.local(checkpoint) if checkpoint else None,
         given.get("trigger"),
     )
-
-
-def _check_rules(document: Document, pipeline: Pipeline) -> None:
-    """Rules are read, one at a time, so that each mistake has its place."""
-    if "rules" not in document.data:
-        if "alerts" in document.data:
-            document.say(("alerts",), "there are no rules that could tell something: [[rules]]")
-        return
-    if pipeline.streaming:
-        document.say(("rules",), 'rules are for mode = "batch"')
-        return
-    if len(pipeline.features.key) != 1:
-        document.say(("rules",), "rules need a key of one column: features.key = …")
-        return
-    if "alerts" not in document.data:
-        document.say(
-            ("rules",), "say where goes what the rules tell: [alerts] with format and path"
-        )
-    rules, names = pipeline.rules, set()
-    for place, rule in enumerate(rules):
-        path: Path = ("rules", place)
-        if rule["name"] in names:
-            document.say(path, f"a second rule is called {rule['name']!r}")
-        names.add(rule["name"])
-        pipeline.rules = [rule]
-        _tried(document, path, pipeline.watching)
-    pipeline.rules = rules

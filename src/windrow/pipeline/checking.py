@@ -39,7 +39,7 @@ def checked_file(
     _check_mode(document, pipeline, schema)
     if pipeline.sink is not None:
         check_sink(document, pipeline, "sink", pipeline.sink)
-    elif not pipeline.rules and "sink" not in document.data:
+    elif not pipeline.watches and "sink" not in document.data:
         document.say((), "[sink] is missing: say where rows go, with format and path")
     if pipeline.alerts is not None:
         check_sink(document, pipeline, "alerts", pipeline.alerts)
@@ -77,10 +77,13 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
         )
     if schema is None or importlib.util.find_spec("pyspark") is None or document.mistakes:
         return
-    from windrow.spark.runs import refusals
+    from windrow.spark.runs import refusals, rule_refusals
 
     for path, message in refusals(pipeline, schema):
         document.say(path, _of_stream(message, pipeline))
+    if pipeline.streaming and pipeline.watches and not document.mistakes:
+        for path, message in rule_refusals(pipeline, schema):
+            document.say(path, message)
 
 
 def _of_stream(message: str, pipeline: Pipeline) -> str:

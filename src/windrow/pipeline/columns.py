@@ -11,6 +11,7 @@ from windrow.pipeline.ends import check_files, is_address
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import did_you_mean
 from windrow.pipeline.reading import Document
+from windrow.pipeline.taking_rules import columns_of
 from windrow.pipeline.types import arrow_type
 from windrow.rolling import Rolling, window_columns
 from windrow.slides import rows as one_row
@@ -91,6 +92,12 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
     for place, one in enumerate(given.get("windows", [])):
         if isinstance(one, dict) and "bounds" in one:
             uses += [(c, ("features", "windows", place, "bounds")) for c in one["bounds"]]
+        if isinstance(one, dict) and isinstance(one.get("of"), dict):
+            path = ("features", "windows", place)
+            about = one["of"]
+            uses += [(about["column"], (*path, "of", "column"))] if "column" in about else []
+            uses += [(c, (*path, "of", "columns")) for c in about.get("columns", [])]
+            uses += [(one["at_most"], (*path, "at_most"))]
     for name, path in uses:
         if isinstance(name, str) and name not in names and not document.has_mistake(path):
             document.say(path, _no_column(name, names))
@@ -101,12 +108,13 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
                 f"the source has a column {output!r} already, which an answer would hide: "
                 "rename the answer with alias = …",
             )
-    if pipeline.rules and not document.has_mistake(("rules",)):
-        for place, rule in enumerate(pipeline.rules):
-            watching = Pipeline(**{**vars(pipeline), "rules": [rule]}).watching()
-            for name in watching.columns:
-                if name not in names:
-                    document.say(("rules", place, "when"), _no_column(name, names))
+    if pipeline.streaming or document.has_mistake(("rules",)):
+        return
+    for rule, (path, where) in zip(pipeline.rules, pipeline.rule_places, strict=True):
+        for name in columns_of(pipeline, rule):
+            if name not in names:
+                own = path if where else (*path, "when")
+                document.say(own, where + _no_column(name, names))
 
 
 def _no_column(name: str, names: list[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from windrow.aggregates import REGISTRY, Aggregate
+from windrow.aggregates import REGISTRY, SEQUENTIAL, Aggregate
 from windrow.pipeline.kinds import Either, Key, Kind, Listing, Number, Table, Text, Truth, Whole
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import Problem
@@ -16,6 +16,8 @@ from windrow.pipeline.types import TypeName
 from windrow.rolling import COLUMN_ALGORITHMS
 
 MODES = ("batch", "stream", "stream-available-now")
+AGGREGATES = REGISTRY | SEQUENTIAL
+"""What ``Rolling`` runs, by name."""
 IN_PROCESS = ("csv", "json", "parquet")
 """Formats that are read and written without Spark."""
 
@@ -25,25 +27,6 @@ LENGTH = Either((Text(examples=("1h", "7d"), says='a length of time such as "1h"
 SHIFT = Either((Text(examples=("10m",), says='a length of time such as "10m"'), Whole(0)))
 SCALAR = Either((Text(), Truth(), Number()))
 OPTIONS = Table(others=SCALAR, says="a table of options")
-
-WINDOW = Table(
-    {
-        "time": Key(LENGTH, "the last so much time: (t − length, t]"),
-        "rows": Key(Whole(1), "the last so many rows"),
-        "bounds": Key(
-            Listing(NAME, 2, 2), "two columns with the times that the window begins and ends at"
-        ),
-        "name": Key(Text(), "the window's part in the names of answers"),
-        "closed": Key(
-            Text(("right", "left", "both", "neither")), "which ends are included", default="right"
-        ),
-        "ending": Key(SHIFT, "the window ends so much time, or so many rows, before the row"),
-        "after": Key(SHIFT, "the window goes on after the row (not on streams)"),
-        "within": Key(LENGTH, "of the last rows, only those within this time"),
-    },
-    exactly_one=("time", "rows", "bounds"),
-    says="a table such as { rows = 100 }",
-)
 
 
 def options_of(kind: type[Aggregate]) -> dict[str, Kind]:
@@ -107,7 +90,7 @@ class AggregateTable:
         if isinstance(named, str) and ":" in named:
             yield from _OWN.problems(value, path)
             return
-        options = options_of(REGISTRY[named]) if named in REGISTRY else _all_options()
+        options = options_of(AGGREGATES[named]) if named in AGGREGATES else _all_options()
         yield from _built_in(options).problems(value, path)
         if "column" in value and "columns" in value:
             yield Problem(path, "give column or columns, not both")
@@ -119,7 +102,7 @@ class AggregateTable:
 
 def _built_in(options: dict[str, Kind]) -> Table:
     keys = {name: Key(kind, _DOCS.get(name, "an option")) for name, kind in options.items()}
-    named = Key(Text(tuple(REGISTRY)), "which one (see docs/aggregates.md)", required=True)
+    named = Key(Text(tuple(AGGREGATES)), "which one (see docs/aggregates.md)", required=True)
     return Table({"aggregate": named, **_COMMON, **keys})
 
 
@@ -132,13 +115,17 @@ _DOCS = {
     "pct": "ranks as shares of the window",
     "values": "the distinct values themselves, instead of how many",
     "separator": "what stands between texts",
+    "epsilon": "approximate: the error, as a share of the largest possible answer",
+    "maximum": "approximate: the largest value, or what all rows of a tick come to at most",
+    "tick": "approximate: into which lengths time is cut, in windows of time",
+    "clamp": "approximate: take a value out of range as the nearest, instead of an error",
 }
 
 
 @functools.cache
 def _all_options() -> dict[str, Kind]:
     found: dict[str, Kind] = {}
-    for kind in REGISTRY.values():
+    for kind in AGGREGATES.values():
         for name, option in options_of(kind).items():
             found[name] = _either(found.get(name, option), option)
     return found
@@ -151,6 +138,39 @@ def _either(a: Kind, b: Kind) -> Kind:
         return Text(tuple(dict.fromkeys((*a.choices, *b.choices))))
     return SCALAR
 
+
+_CUT = Table(
+    {"time": Key(LENGTH, "the last so much time"), "rows": Key(Whole(1), "the last so many rows")},
+    exactly_one=("time", "rows"),
+    says="a table such as { rows = 100 }",
+)
+WINDOW = Table(
+    {
+        "time": Key(LENGTH, "the last so much time: (t − length, t]"),
+        "rows": Key(Whole(1), "the last so many rows"),
+        "bounds": Key(
+            Listing(NAME, 2, 2), "two columns with the times that the window begins and ends at"
+        ),
+        "at_most": Key(
+            Either((Number(), Text(says="the name of a column that has the limit"))),
+            "the newest rows over which the aggregate `of` is at most this (not on streams)",
+        ),
+        "of": Key(AggregateTable(), "at_most: the aggregate, one that grows with the window"),
+        "and": Key(
+            Either((Text(examples=("7d",), says='a length of time such as "7d"'), _CUT)),
+            "at_most: and of these only the last so much time, or so many rows",
+        ),
+        "name": Key(Text(), "the window's part in the names of answers"),
+        "closed": Key(
+            Text(("right", "left", "both", "neither")), "which ends are included", default="right"
+        ),
+        "ending": Key(SHIFT, "the window ends so much time, or so many rows, before the row"),
+        "after": Key(SHIFT, "the window goes on after the row (not on streams)"),
+        "within": Key(LENGTH, "of the last rows, only those within this time"),
+    },
+    exactly_one=("time", "rows", "bounds", "at_most"),
+    says="a table such as { rows = 100 }",
+)
 
 FEATURES = Table(
     {
@@ -218,14 +238,18 @@ _SINK_KEYS = {
     "value": Key(Text(("json",)), "Kafka: rows are written as JSON messages"),
     "options": Key(OPTIONS, "options of the format, as Spark names them"),
 }
-SINK = Table(
+_STREAM_KEYS = {
+    "checkpoint": Key(_PATH, "streams: the folder of the state that restarts go on from"),
+    "trigger": Key(Text(examples=("10 seconds",)), "streams: how often a batch is made"),
+}
+SINK = Table({**_SINK_KEYS, **_STREAM_KEYS})
+ALERTS = Table(
     {
         **_SINK_KEYS,
-        "checkpoint": Key(_PATH, "streams: the folder of the state that restarts go on from"),
-        "trigger": Key(Text(examples=("10 seconds",)), "streams: how often a batch is made"),
+        **_STREAM_KEYS,
+        "longest": Key(LENGTH, "streams: how far back any rule may look, now and later"),
     }
 )
-ALERTS = Table(_SINK_KEYS)
 
 SPARK = Table(
     {
@@ -258,6 +282,27 @@ RULE = Table(
     says="a table with name and when",
 )
 
+RULES_FROM = Table(
+    {
+        "file": Key(
+            Text(examples=("rules.toml",), says="a path in quotes"),
+            "a file of rules ([[rule]], or JSON lines); a stream reads it again when it changes",
+        ),
+        "table": Key(
+            Text(),
+            "streams: a table of Spark's catalogue with columns name, when and perhaps until and "
+            "version, read again between batches",
+        ),
+        "reread": Key(
+            Text(examples=("10s",), says='a length of time such as "10s"'),
+            "streams: how often the table is read again, at most",
+            default="1s",
+        ),
+    },
+    exactly_one=("file", "table"),
+    says="a table with file",
+)
+
 PIPELINE = Table(
     {
         "name": Key(Text(), "what the pipeline is called"),
@@ -277,7 +322,10 @@ PIPELINE = Table(
         ),
         "features": Key(FEATURES, "what is computed", required=True),
         "sink": Key(SINK, "where rows go, with their answers"),
-        "rules": Key(Listing(RULE, 1), "conditions that start and stop for each key (batches)"),
+        "rules": Key(
+            Either((Listing(RULE, 1), RULES_FROM)),
+            "conditions that start and stop for each key: [[rules]], or [rules] with a file",
+        ),
         "alerts": Key(ALERTS, "where goes what the rules tell"),
         "spark": Key(SPARK, "Spark: where, and how it is set"),
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.errors import WindrowError
-from windrow.pipeline.building import Pipeline, Sink
+from windrow.pipeline.building import Pipeline, Sink, near
 from windrow.pipeline.declaration import IN_PROCESS
 
 Event = dict[str, Any]
@@ -129,7 +129,23 @@ def explain(pipeline: Pipeline, verbose: bool = False) -> str:
 
             df = ends.read(session, pipeline)
             text = pipeline.features.explain(df, **pipeline.call)
+    if pipeline.streaming and pipeline.watches:
+        return f"{text}\n{_watched(pipeline)}"
     return f"{text}\n{pipeline.watching().explain()}" if pipeline.rules else text
+
+
+def _watched(pipeline: Pipeline) -> str:
+    origin = pipeline.rules_from
+    where = "in the pipeline's file: they change with a restart"
+    if origin is not None and origin.file is not None:
+        where = f"in {near(origin.file)}, read again when it changes"
+    elif origin is not None:
+        where = f"in table {origin.table}, read again every {origin.reread}"
+    count = f"{len(pipeline.rules)} rules" if pipeline.rules else "rules"
+    return (
+        f"{count} {where}; looked at whenever a row enters or leaves a window, once the watermark "
+        f"has passed; all columns are kept for {pipeline.longest}"
+    )
 
 
 def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
@@ -146,7 +162,7 @@ def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
         raise RunFailed(f"--sample reads without Spark, and only Spark knows {', '.join(unknown)}")
     table = rows_of(pipeline.source, pipeline.columns, rows, pipeline.features.time)
     told = None
-    if pipeline.rules:
+    if pipeline.rules and len(pipeline.features.key) == 1:  # streams have several
         from windrow.pipeline.watching import changes
 
         told = changes(pipeline, table)
@@ -279,18 +295,24 @@ def _stream(made: Run, session: Any, stopping: threading.Event) -> None:
     from windrow.spark import ends
     from windrow.spark.follow import follow
 
-    pipeline = made.pipeline
+    pipeline, sink, alerts = made.pipeline, made.pipeline.sink, made.pipeline.alerts
     with made.step("read"):
         df = ends.read(session, pipeline)
     with made.step("plan"):
         if made.detailed:
             made.plan = pipeline.features.explain(df, **pipeline.call)
-        answers = pipeline.features(df, **pipeline.call)
+        answers = None if sink is None else pipeline.features(df, **pipeline.call)
+        told = None if alerts is None else ends.told(df, pipeline)
     with made.step("run"):
-        query = ends.start(answers, pipeline)
+        queries = {}
+        if answers is not None:
+            queries["batch"] = ends.start(answers, pipeline, sink, pipeline.name)
+        if told is not None:
+            queries["rules"] = ends.start(told, pipeline, alerts, f"{pipeline.name} rules")
         made.tell({"event": "running", "mode": pipeline.mode})
-        follow(query, made.tell, stopping)
-    if made.detailed:
-        made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
+        follow(queries, made.tell, stopping)
+    if made.detailed and sink is not None:
+        made.sample = ends.read_back(session, sink, SAMPLE_ROWS)
     made.interrupted = stopping.is_set()
-    made.rows = made.total("answered_rows")
+    made.rows = None if sink is None else made.total("answered_rows")
+    made.alerts = sum(event["events"] for event in made.events if event["event"] == "rules")

@@ -8,6 +8,7 @@
 A part of the text that cannot be read does not keep the others from being read.
 """
 
+import hashlib
 import json
 import re
 import tomllib
@@ -59,6 +60,11 @@ def written(rules: Any) -> str:
         fields = rule if isinstance(rule, Mapping) else dict(zip(names, rule, strict=False))
         lines.append(json.dumps({name: v for name, v in fields.items() if v is not None}))
     return "\n".join(lines)
+
+
+def digest(text: str) -> str:
+    """A short name for a text: another text has another one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _json_lines(lines: list[str]) -> list[Written]:

@@ -50,11 +50,14 @@ def stream_settings(buckets: int = 8) -> dict[str, str]:
 def rules(stream: Any, source: Any, **options: Any) -> Any:
     """Events of rules that start and stop for the keys of a stream; see ``docs/stream_rules.md``.
 
-    ``source``: a list of (name, when) and (name, when, until) as ``wr.Rules`` has them; a folder of
-    files, TOML or JSON lines, of which the newest is in force; or a streaming DataFrame with
-    columns ``version`` and ``text``. ``key``, ``time``, ``tie``, ``lateness`` are those of
+    ``source``: a list of (name, when) and (name, when, until) as ``wr.Rules`` has them; a file
+    (TOML or JSON lines) that may be changed in place; a folder of such files, of which the newest
+    is in force; a function that reads a table with columns ``name``, ``when`` and perhaps ``until``
+    and ``version``, called again every ``reread``; or a streaming DataFrame with columns
+    ``version`` and ``text``. ``key``, ``time``, ``tie``, ``lateness`` are those of
     ``wr.Rolling``, ``buckets``, ``flush``, ``idle_after`` and ``history`` those of streams.
-    ``longest``: how far back rules may look, now and later. ``version``: of a list.
+    ``longest``: how far back rules may look, now and later. ``version``: of a list. ``features``:
+    windowed aggregates by name, as ``wr.Rules`` has them.
     """
     from windrow.spark import stream_rules
 

@@ -232,11 +232,52 @@ def last_time(df: Any, column: str) -> Any:
     return df.agg(F.max(F.col(quoted(column)))).toArrow().column(0)[0]
 
 
-def start(df: Any, pipeline: Any) -> Any:
-    """Start a stream to its sink."""
-    sink = pipeline.sink
+def told(df: Any, pipeline: Any) -> Any:
+    """What the rules tell of a stream, counted under ``EVENTS``."""
+    from windrow.rules.texts import digest
+    from windrow.rules.texts import written as as_text
+    from windrow.spark import stream_rules
+
+    spec, origin = pipeline.features, pipeline.rules_from
+    source: Any = pipeline.rules
+    given: dict[str, Any] = {}
+    if origin is None:
+        given["version"] = f"{pipeline.name} {digest(as_text(pipeline.rules))}"
+    elif origin.file is not None:
+        source = origin.file
+    else:
+        source, given["reread"] = _reader_of(df.sparkSession, origin.table), origin.reread
+    events = stream_rules.apply(
+        df,
+        source,
+        key=list(spec.key) or None,
+        time=spec.time,
+        tie="any" if spec.any_tie else list(spec.tie) or None,
+        lateness=spec.lateness,
+        longest=pipeline.longest,
+        features=pipeline.answers,
+        **given,
+        **{name: value for name, value in pipeline.call.items() if name in ("buckets", "flush")},
+    )
+    every = F.count(F.lit(1)).alias("events")
+    return events.observe(EVENTS, every, F.count_if(F.col("event") == "rejected").alias("rejected"))
+
+
+EVENTS = "windrow_events"
+
+
+def _reader_of(session: Any, table: str) -> Callable[[], Any]:
+    def read() -> Any:
+        session.catalog.refreshTable(table)
+        return session.table(table)
+
+    return read
+
+
+def start(df: Any, pipeline: Any, sink: Any, name: str) -> Any:
+    """Start a stream to a sink."""
     writer = _outgoing(df, pipeline, sink).writeStream.format(sink.format)
-    writer = writer.queryName(pipeline.name).outputMode("append")
+    writer = writer.queryName(name).outputMode("append")
     usual = {"header": "true"} if sink.format == "csv" else {}
     writer = writer.options(**(usual | {k: written(v) for k, v in sink.options.items()}))
     if sink.checkpoint is not None:

