@@ -90,7 +90,8 @@ MISTAKES = [
     Mistake(
         "missing Java",
         {"engine": "spark"},
-        r"Java was not found, which Spark needs: install Java 17 or newer .*engine = \"columns\"",
+        r"Java was not found, which Spark needs: pip install 'windrow\[java\]' brings one along, "
+        r"or install Java 17 or newer .*engine = \"columns\"",
         words=(),
         environment={"PATH": "/nowhere", "JAVA_HOME": None},
     ),

