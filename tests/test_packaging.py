@@ -220,6 +220,8 @@ features = wr.Rolling(
 )
 wr.Rolling(windows={"short": "5m", "long": wr.rows(9)}, time="at", aggregates=wr.Max("x"))
 several = [wr.rows(5), wr.time("1h"), wr.bounds("from", "to")]
+mixed: list[wr.Window] = ["1h", wr.rows(100)]
+wr.Rolling(windows=mixed, time="at", aggregates=[wr.Max("x")])
 wr.Rolling(windows=several, time="at", aggregates=[wr.Max("x"), wr.Median("x", method="lower")])
 features({"x": [1.0]})
 features.as_of({}, {}, on={"user": "customer"}, strict=False)

@@ -56,7 +56,7 @@ from windrow.aggregates import (
     Variance,
     WeightedMean,
 )
-from windrow.rolling import Rolling
+from windrow.rolling import Rolling, Window
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
@@ -71,7 +71,8 @@ if typing.TYPE_CHECKING:
     from windrow.rules import Rules
     from windrow.shared import EACH, Hub
 
-    spark: ModuleType  # a checker that looked into it would read all of PySpark
+    report: ModuleType
+    spark: ModuleType  # a checker that looked into them would read all of PySpark
 
 _LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.rules"}
 """Loaded when used, and so are the packages below."""
@@ -82,7 +83,7 @@ if not typing.TYPE_CHECKING:  # a checker would believe that every name is there
     def __getattr__(name: str) -> typing.Any:
         if name in _LATER:
             return getattr(importlib.import_module(_LATER[name]), name)
-        if name in ("filters", "greedy", "serving", "shared", "spark", "testing"):
+        if name in ("filters", "greedy", "report", "serving", "shared", "spark", "testing"):
             return importlib.import_module(f"windrow.{name}")
         raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
@@ -143,6 +144,7 @@ __all__ = [
     "TopK",
     "Variance",
     "WeightedMean",
+    "Window",
     "__version__",
     "aggregates",
     "approx",

@@ -12,6 +12,7 @@ from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec, as_window
 from windrow.times import Duration, Length, duration
 
 Window = Spec | str
+"""What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
 One = Aggregate | type[Aggregate]
 
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from windrow.cli.cells import amount, span
+from windrow.cli.cells import amount, size, span
 from windrow.cli.screen import JsonLines, Screen, screen_for
 from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline
@@ -61,6 +61,12 @@ def run(given: Given) -> int:
     if document.mistakes or pipeline is None:
         raise BadPipeline(document.file, [*document.mistakes, *document.warnings])
     told(document.warnings, document.file, given)
+    if given.report is not None:
+        reason = _why_no_report(given)
+        if reason is not None:
+            failed(reason, given)
+            return 2
+        pipeline.report["path"] = given.report
     screen = screen_for(given.json_log, given.quiet)
     if given.check:
         screen.say(_found_well(document, pipeline))
@@ -77,6 +83,18 @@ def run(given: Given) -> int:
             print(text)
         return 0
     return _run(pipeline, screen, given)
+
+
+def _why_no_report(given: Given) -> str | None:
+    from windrow.report import check_path
+
+    if given.check or given.explain or given.sample is not None:
+        return "--report is for runs: leave --check, --explain or --sample out"
+    try:
+        check_path(given.report)
+    except WindrowError as error:
+        return f"{error}; nothing was run"
+    return None
 
 
 def _found_well(document: Document, pipeline: Pipeline) -> str:
@@ -117,13 +135,17 @@ def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
     if not given.verbose:
         logging.disable(logging.CRITICAL)  # of the bridge to Java, when it is interrupted
     try:
-        made = running.run(pipeline, listen, stopping, given.verbose)
+        made = running.run(
+            pipeline, listen, stopping, given.verbose, detailed="path" in pipeline.report
+        )
     finally:
         logging.disable(logging.NOTSET)
         for number, handler in before.items():
             _handle(handler, number)
         screen.close()
     _sum_up(made, screen, given.quiet)
+    if "path" in pipeline.report:
+        _report(made, screen, given.quiet)
     return 130 if made.interrupted else 0
 
 
@@ -176,6 +198,18 @@ def _sum_up(made: Any, screen: Screen, quiet: bool) -> None:
         screen.say(f"{_many(waiting, 'row')} wait until rows come that are later by the lateness")
     if made.interrupted:
         screen.say("stopped; the same command goes on where it was (its checkpoint)")
+
+
+def _report(made: Any, screen: Screen, quiet: bool) -> None:
+    from windrow.pipeline.building import near
+    from windrow.report import write
+
+    path = made.pipeline.report["path"]
+    size_ = write(path, made)
+    if isinstance(screen, JsonLines):
+        screen.event({"event": "report", "path": path, "bytes": size_})
+    elif not quiet:
+        screen.say(f"report → {near(path)} ({size(size_)}), open it in a browser")
 
 
 # --- the others ----------------------------------------------------------------------------------
