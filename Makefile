@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis kafka demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
 java:  # Spark needs Java 17 or newer: found, installed where that can be done, or asked for
-	@sh tools/java.sh
+	@PYTHON=$(BIN)/python sh tools/java.sh
 
 redis:  # the tests of stores start a Redis server of their own
 	@sh tools/redis.sh
@@ -25,7 +25,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup java
-	$(BIN)/python examples/flights_on_spark.py
+	$(BIN)/windrow demo
+
+package: setup  # wheel and sdist, in dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 test: lint java redis kafka
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup

@@ -13,6 +13,7 @@ import pytest
 from tools.kafka_jars import kept_jars
 
 import windrow as wr
+from windrow import java
 from windrow.windows.compare import equal
 
 SLOW = os.environ.get("WINDROW_TESTS") == "slow"
@@ -39,6 +40,7 @@ def prepare_environment() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    java.provide()
 
 
 def started(master: str) -> Any:

@@ -90,7 +90,8 @@ MISTAKES = [
     Mistake(
         "missing Java",
         {"engine": "spark"},
-        r"Java was not found, which Spark needs: install Java 17 or newer .*engine = \"columns\"",
+        r"Java was not found, which Spark needs: pip install 'windrow\[java\]' brings one along, "
+        r"or install Java 17 or newer .*engine = \"columns\"",
         words=(),
         environment={"PATH": "/nowhere", "JAVA_HOME": None},
     ),
@@ -495,7 +496,10 @@ def test_what_spark_says_in_a_sentence(text: str, says: str) -> None:
 TABLE = pa.table({"k": ["a"], "t": [1], "x": ["1"], "l": [[1]]})
 LIBRARY = [
     (lambda: wr.Rolling(time="t", windows=["7 dayz"], aggregates=[wr.Count()]), "'7 day'"),
-    (lambda: wr.Rolling(time="t", windows=["1h"], aggregates=["mean"]), r"wr.Mean|windrow.Mean"),
+    (
+        lambda: wr.Rolling(time="t", windows=["1h"], aggregates=["mean"]),  # type: ignore[list-item]
+        r"wr.Mean|windrow.Mean",
+    ),
     (
         lambda: wr.Rolling(key="kk", windows=[wr.rows(2)], aggregates=[wr.Count()])(TABLE),
         "key: there is no column 'kk'; did you mean 'k'",

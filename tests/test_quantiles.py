@@ -269,7 +269,7 @@ def test_types() -> None:
     table = pa.table(columns)
     picks = [wr.Quantile(name, 0.5, method="higher") for name in columns]
     floats = [wr.Median(name) for name in ("i", "n", "u")]
-    found = wr.Rolling(windows=[wr.rows(3)], aggregates=picks + floats)(table)
+    found = wr.Rolling(windows=[wr.rows(3)], aggregates=[*picks, *floats])(table)
     for name, column in columns.items():
         assert found[f"{name}_p50_3rows"].type == column.type
     assert found["s_p50_3rows"].to_pylist() == ["b", "b", "b", "c"]

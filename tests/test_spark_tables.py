@@ -368,7 +368,8 @@ def test_float_times_need_a_unit(spark: Any) -> None:  # noqa: F811
 @pytest.mark.parametrize("kind", ["integers", "timestamp", "timestamp_ntz", "date"])
 def test_ticks(spark: Any, kind: str) -> None:  # noqa: F811
     table = random_table(150, seed=6) if kind == "integers" else timed(kind)
-    every, length = {"integers": (7, 40), "date": ("2d", "5d")}.get(kind, ("25m", "2h"))
+    steps: dict[str, Any] = {"integers": (7, 40), "date": ("2d", "5d")}
+    every, length = steps.get(kind, ("25m", "2h"))
     for key in ("k", ["k", "b"], None):
         spec = wr.Rolling(
             **(KEYED | {"key": key}),

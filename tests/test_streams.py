@@ -283,7 +283,7 @@ def test_timed_corpus(spark: Any, tmp_path: Path) -> None:  # noqa: F811
         }
     )
     assert table["t"][0].as_py().year == 1969
-    windows = ["10ms", wr.time("10ms", closed="both"), wr.time("10ms", ending="10ms")]
+    windows: list[Any] = ["10ms", wr.time("10ms", closed="both"), wr.time("10ms", ending="10ms")]
     spec = wr.Rolling(
         **(KEYED | {"key": ["case", "k"], "lateness": "0s"}),
         windows=[*windows, wr.rows(2, within="5s")],

@@ -56,26 +56,36 @@ from windrow.aggregates import (
     Variance,
     WeightedMean,
 )
-from windrow.rolling import Rolling
+from windrow.rolling import Rolling, Window
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
 if typing.TYPE_CHECKING:
+    from types import ModuleType
+
+    from windrow import filters as filters
     from windrow import greedy, shared
+    from windrow import serving as serving
+    from windrow import testing as testing
     from windrow.rules import Rules
     from windrow.shared import EACH, Hub
+
+    report: ModuleType
+    spark: ModuleType  # a checker that looked into them would read all of PySpark
 
 _LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.rules"}
 """Loaded when used, and so are the packages below."""
 
 
-def __getattr__(name: str) -> typing.Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    if name in ("filters", "greedy", "serving", "shared", "spark", "testing"):
-        return importlib.import_module(f"windrow.{name}")
-    raise AttributeError(f"module 'windrow' has no attribute {name!r}")
+if not typing.TYPE_CHECKING:  # a checker would believe that every name is there
+
+    def __getattr__(name: str) -> typing.Any:
+        if name in _LATER:
+            return getattr(importlib.import_module(_LATER[name]), name)
+        if name in ("filters", "greedy", "report", "serving", "shared", "spark", "testing"):
+            return importlib.import_module(f"windrow.{name}")
+        raise AttributeError(f"module 'windrow' has no attribute {name!r}")
 
 
 __all__ = [
@@ -134,6 +144,7 @@ __all__ = [
     "TopK",
     "Variance",
     "WeightedMean",
+    "Window",
     "__version__",
     "aggregates",
     "approx",

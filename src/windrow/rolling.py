@@ -8,8 +8,12 @@ from typing import Any, Literal
 from windrow.aggregates import Aggregate, Several, as_aggregate
 from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
-from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
-from windrow.times import Duration, duration
+from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec, as_window
+from windrow.times import Duration, Length, duration
+
+Window = Spec | str
+"""What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
+One = Aggregate | type[Aggregate]
 
 
 class Rolling:
@@ -47,12 +51,12 @@ class Rolling:
     def __init__(
         self,
         *,
-        windows: Any,
-        aggregates: Any,
+        windows: Window | Iterable[Window] | Mapping[str, Window],
+        aggregates: One | Iterable[One],
         key: str | Sequence[str] | None = None,
         time: str | None = None,
         tie: str | Sequence[str] | None = None,
-        every: Any = None,
+        every: Length | None = None,
         origin: Any = None,
         min_rows: int = 0,
         nan: Literal["value", "missing"] | None = None,
@@ -61,7 +65,7 @@ class Rolling:
         threads: int | None = None,
         algorithm: str = "auto",
         engine: Literal["auto", "native", "kernel"] = "auto",
-        lateness: Any = None,
+        lateness: Length | None = None,
         emit: Literal["rows", "changes", "immediately"] = "rows",
     ) -> None:
         self.key = _names(key, "key")
@@ -153,7 +157,13 @@ class Rolling:
         return apply(self, table)
 
     def as_of(
-        self, events: Any, labels: Any, *, on: Any = None, strict: bool = True, **options: Any
+        self,
+        events: Any,
+        labels: Any,
+        *,
+        on: str | Mapping[str, str] | None = None,
+        strict: bool = True,
+        **options: Any,
     ) -> Any:
         """The labels, each with the answers over the events before its time: nothing of the future.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 from windrow.errors import BadSpecification
 from windrow.policies import Policy
 from windrow.support import WindowKind
-from windrow.times import Duration, duration
+from windrow.times import Duration, Length, duration
 
 Closed = Literal["right", "left", "both", "neither"]
 
@@ -16,7 +16,11 @@ def _shown(length: Duration | int) -> str:
     return length.label if isinstance(length, Duration) else str(length)
 
 
-class _Joinable:
+class Spec:
+    """A window as a person says it."""
+
+
+class _Joinable(Spec):
     """Windows that end at the current row can be joined: a row stays where all of them keep it."""
 
     def __and__(self, other: Any) -> "WindowSpec":
@@ -83,7 +87,7 @@ class Time(_Joinable):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Spec):
     """Times from one column to another, both included, of the same key; made by ``bounds()``."""
 
     low: str
@@ -207,7 +211,7 @@ def useful(aggregate: Any) -> Kept:
     return Kept((Policy.useful(aggregate),))
 
 
-def rows(n: int, *, ending: int = 0, after: int = 0, within: Any = None) -> Rows:
+def rows(n: int, *, ending: int = 0, after: int = 0, within: Length | None = None) -> Rows:
     """The last ``n`` rows, this one included.
 
     ``ending=k``: the n rows that end k rows ago. ``after=k``: and the k rows that follow (in
@@ -241,7 +245,13 @@ def rows(n: int, *, ending: int = 0, after: int = 0, within: Any = None) -> Rows
     return Rows(int(n), int(ending), within=limit)
 
 
-def time(length: Any, *, closed: Closed = "right", ending: Any = None, after: Any = None) -> Time:
+def time(
+    length: Length,
+    *,
+    closed: Closed = "right",
+    ending: Length | None = None,
+    after: Length | None = None,
+) -> Time:
     """The rows with times in (t − length, t], t being the current row's time.
 
     ``closed="left"`` is [t − length, t), ``"both"`` and ``"neither"`` likewise: ``left`` and

@@ -20,7 +20,7 @@ from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.stores import Store
 from windrow.support import require
-from windrow.times import Clock, Duration, clock_of, duration, is_missing
+from windrow.times import Clock, Duration, Length, clock_of, duration, is_missing
 from windrow.windows import Amta, Fiba, MonoidTree
 
 
@@ -61,7 +61,7 @@ class Sliding:
         algorithm: Any = "auto",
         latency: Latency = None,
         *,
-        lateness: Any = None,
+        lateness: Length | None = None,
         late: Literal["wait", "insert"] = "wait",
         unit: str | None = None,
         store: Store | None = None,

@@ -49,6 +49,10 @@ class Duration:
     label: str
 
 
+Length = str | int | timedelta | np.timedelta64 | Duration
+"""A length of time as a person may give it."""
+
+
 def duration(value: Any, what: str) -> Duration | int:
     """A length of time from ``"90s"``, ``"1 hour"``, ``"1h30m"``, a timedelta, or an integer.
 

@@ -3,10 +3,11 @@
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from windrow.aggregates.base import Options
 from windrow.aggregates.hashing import hash64
 from windrow.aggregates.sketches import Sketch, checked_share, datasketches
 
@@ -50,7 +51,7 @@ class ApproxDistinct(Sketch):
     empty = 0
     inputs = ("any",)
 
-    def __init__(self, *columns: str, error: float = 0.02, **options: Any) -> None:
+    def __init__(self, *columns: str, error: float = 0.02, **options: Unpack[Options]) -> None:
         self.error = checked_share("ApproxDistinct", "error", error, 0.0008, 0.1)
         super().__init__(*columns, **options)
 

@@ -5,10 +5,11 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from windrow.aggregates.base import Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.sketches import Sketch, checked_share, datasketches
 from windrow.aggregates.values import canonical, order_family
@@ -50,7 +51,11 @@ class ApproxQuantile(Sketch):
     name = "approx_p50"
 
     def __init__(
-        self, *columns: Any, phi: float | None = None, error: float = 0.01, **options: Any
+        self,
+        *columns: Any,
+        phi: float | None = None,
+        error: float = 0.01,
+        **options: Unpack[Options],
     ) -> None:
         if columns and not isinstance(columns[-1], str):
             if phi is not None:

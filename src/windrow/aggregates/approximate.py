@@ -8,9 +8,9 @@ rows of its key up to its time, those of equal time included: among these the or
 difference.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.approx.base import Counter
 from windrow.approx.counting import Count as ApproximateCount
 from windrow.approx.parameters import checked_epsilon, checked_maximum
@@ -28,7 +28,13 @@ class Approximate(Aggregate):
     empty = 0.0
 
     def __init__(
-        self, *columns: str, maximum: Any, epsilon: Any, tick: Any, clamp: bool, **options: Any
+        self,
+        *columns: str,
+        maximum: Any,
+        epsilon: Any,
+        tick: Any,
+        clamp: bool,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__(*columns, **options)
         self.maximum = checked_maximum(maximum)
@@ -72,7 +78,7 @@ class ApproxCount(Approximate):
         maximum: int = 1,
         tick: Any = None,
         clamp: bool = False,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         self.columns = columns
         super().__init__(
@@ -116,7 +122,7 @@ class ApproxSum(Approximate):
         epsilon: Any,
         tick: Any = None,
         clamp: bool = False,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__(
             *columns, maximum=maximum, epsilon=epsilon, tick=tick, clamp=clamp, **options

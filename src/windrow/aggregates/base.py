@@ -11,7 +11,7 @@ import copy
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 import numpy as np
 
@@ -42,6 +42,13 @@ def _check_arity(cls: type, name: str, body: Any, wanted: int | None) -> None:
             f"{cls.__name__}.{name}{inspect.signature(body)} cannot be called with {wanted} "
             "argument(s); a method's first parameter must be called self"
         ) from None
+
+
+class Options(TypedDict, total=False):
+    """What every aggregate can be told, for those with options of their own."""
+
+    nan: Literal["value", "missing"]
+    overflow: Literal["error", "null"]
 
 
 class Aggregate:
@@ -97,8 +104,8 @@ class Aggregate:
     """Of estimates that depend on grouping: whether two partials can be of the same rows."""
 
     columns: tuple[str, ...] = ()
-    nan: str = "value"
-    overflow: str = "error"
+    nan: Literal["value", "missing"] = "value"
+    overflow: Literal["error", "null"] = "error"
     _alias: str | None = None
 
     if TYPE_CHECKING:  # users override these with functions of their own shape

@@ -3,11 +3,11 @@
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.hashed import WIDTH, Array, as_hashes, union
 from windrow.aggregates.hashing import hash64
 from windrow.aggregates.schema import Schema
@@ -57,7 +57,7 @@ class Bloom(Aggregate):
     schema = Schema.single("value", "filter")
 
     def __init__(
-        self, *columns: str, capacity: int = 1000, error: float = 0.01, **options: Any
+        self, *columns: str, capacity: int = 1000, error: float = 0.01, **options: Unpack[Options]
     ) -> None:
         if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
             raise BadSpecification(f"Bloom: capacity= is a number from 1 on, not {capacity!r}")

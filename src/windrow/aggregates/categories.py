@@ -7,9 +7,9 @@ the number of different values. These are holistic aggregates.
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.sorted_runs import Run, before_nan
 from windrow.aggregates.values import canonical, order_family
@@ -94,7 +94,7 @@ class Entropy(Categories):
     default; ``base=math.e`` gives nats.
     """
 
-    def __init__(self, *columns: str, base: float = 2, **options: Any) -> None:
+    def __init__(self, *columns: str, base: float = 2, **options: Unpack[Options]) -> None:
         good = isinstance(base, (int, float)) and not isinstance(base, bool)
         if not good or not 1 < base < math.inf:
             raise BadSpecification(f"Entropy: base is a number above 1, not {base!r}")

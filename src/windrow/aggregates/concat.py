@@ -1,8 +1,8 @@
 """Texts one after the other: the smallest aggregate in which order matters."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 from windrow.aggregates.values import canonical
 from windrow.errors import BadSpecification, BadValue
@@ -28,7 +28,9 @@ class Concat(Aggregate):
     inputs = ("text",)
     schema = Schema.single("value", "text")
 
-    def __init__(self, *columns: str, separator: str | bytes = "", **options: Any) -> None:
+    def __init__(
+        self, *columns: str, separator: str | bytes = "", **options: Unpack[Options]
+    ) -> None:
         if not isinstance(separator, (str, bytes)):
             raise BadSpecification(f"separator is a str or bytes, not {separator!r}")
         super().__init__(*columns, **options)

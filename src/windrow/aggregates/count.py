@@ -1,9 +1,9 @@
 """How many rows."""
 
 import operator
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 
 
@@ -24,7 +24,7 @@ class Count(Aggregate):
     empty = 0
     schema = Schema.single("int64", "rows")
 
-    def __init__(self, *columns: str, **options: Any) -> None:
+    def __init__(self, *columns: str, **options: Unpack[Options]) -> None:
         self.columns = columns
         super().__init__(*columns, **options)
 

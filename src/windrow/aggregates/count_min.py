@@ -4,10 +4,11 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from windrow.aggregates.base import Options
 from windrow.aggregates.hashed import Array, added, as_hashes
 from windrow.aggregates.hashing import hash64
 from windrow.aggregates.sketches import Sketch, checked_share, datasketches
@@ -51,7 +52,7 @@ class CountMin(Sketch):
         error: float = 0.01,
         confidence: float = 0.99,
         of: Any = _NOTHING,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         self.error = checked_share("CountMin", "error", error, 1e-6, 0.5)
         self.confidence = checked_share("CountMin", "confidence", confidence, 0.5, 1 - 1e-9)

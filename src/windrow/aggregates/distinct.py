@@ -1,8 +1,8 @@
 """How many different values, and which."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 from windrow.aggregates.sorted_runs import Run, union
 from windrow.aggregates.values import canonical, order_family
@@ -34,7 +34,7 @@ class Distinct(Aggregate):
     family = staticmethod(order_family)
     name = "distinct"
 
-    def __init__(self, *columns: str, values: bool = False, **options: Any) -> None:
+    def __init__(self, *columns: str, values: bool = False, **options: Unpack[Options]) -> None:
         if not isinstance(values, bool):
             raise BadSpecification(f"values= is True or False, not {values!r}")
         super().__init__(*columns, **options)

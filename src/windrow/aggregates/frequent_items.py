@@ -3,9 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from windrow.aggregates import codec
+from windrow.aggregates.base import Options
 from windrow.aggregates.sketches import Sketch, checked_share, datasketches
 from windrow.aggregates.values import canonical, order_family
 from windrow.errors import BadSpecification
@@ -41,7 +42,7 @@ class FrequentItems(Sketch):
     family = staticmethod(order_family)
 
     def __init__(
-        self, *columns: str, share: float = 0.05, error: float = 0.01, **options: Any
+        self, *columns: str, share: float = 0.05, error: float = 0.01, **options: Unpack[Options]
     ) -> None:
         self.share = checked_share("FrequentItems", "share", share, 0.0, 1.0)
         self.error = checked_share("FrequentItems", "error", error, 1e-6, 0.4)

@@ -5,9 +5,10 @@
 
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, Unpack
 
 from windrow.aggregates import exact
+from windrow.aggregates.base import Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.total import Numeric, total_of
 from windrow.errors import BadSpecification
@@ -32,7 +33,7 @@ class Variance(Numeric):
     identity = (0, 0, 0)
     schema = Schema((Field("rows", "int64"), Field("total", "exact"), Field("squares", "exact")))
 
-    def __init__(self, *columns: str, ddof: int = 1, **options: Any) -> None:
+    def __init__(self, *columns: str, ddof: int = 1, **options: Unpack[Options]) -> None:
         if ddof not in (0, 1):
             raise BadSpecification(f"ddof is 1 (sample) or 0 (population), not {ddof!r}")
         super().__init__(*columns, **options)

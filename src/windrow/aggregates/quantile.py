@@ -2,12 +2,12 @@
 
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from windrow.aggregates import exact
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 from windrow.aggregates.sorted_runs import Run, merged, without
 from windrow.aggregates.values import canonical, order_family
@@ -141,7 +141,7 @@ class Quantile(Aggregate):
         *columns: Any,
         phi: float | None = None,
         method: Method = "linear",
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         if columns and not isinstance(columns[-1], str):
             if phi is not None:
@@ -221,7 +221,9 @@ class Median(Quantile):
 
     name = "median"
 
-    def __init__(self, *columns: str, method: Method = "linear", **options: Any) -> None:
+    def __init__(
+        self, *columns: str, method: Method = "linear", **options: Unpack[Options]
+    ) -> None:
         super().__init__(*columns, phi=0.5, method=method, **options)
 
     def _short_name(self) -> str:

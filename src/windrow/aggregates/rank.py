@@ -1,9 +1,9 @@
 """Where the newest value stands among all values of the window."""
 
 from bisect import bisect_left, bisect_right
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.sorted_runs import Run, before_nan, merged, without
 from windrow.aggregates.values import canonical, order_family
@@ -44,7 +44,11 @@ class Rank(Aggregate):
     name = "rank"
 
     def __init__(
-        self, *columns: str, method: RankMethod = "average", pct: bool = False, **options: Any
+        self,
+        *columns: str,
+        method: RankMethod = "average",
+        pct: bool = False,
+        **options: Unpack[Options],
     ) -> None:
         if method not in get_args(RankMethod):
             raise BadSpecification(

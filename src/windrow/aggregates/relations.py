@@ -1,9 +1,10 @@
 """How two columns go together: covariance, correlation, slope, and a mean weighted by another."""
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from windrow.aggregates import exact
+from windrow.aggregates.base import Options
 from windrow.aggregates.power_sums import PowerSums, signed_root
 from windrow.errors import BadSpecification
 
@@ -21,7 +22,7 @@ class Covariance(PowerSums):
     name = "cov"
     monomials = ((1, 0), (0, 1), (1, 1))
 
-    def __init__(self, *columns: str, ddof: int = 1, **options: Any) -> None:
+    def __init__(self, *columns: str, ddof: int = 1, **options: Unpack[Options]) -> None:
         if ddof not in (0, 1):
             raise BadSpecification(f"ddof is 1 (sample) or 0 (population), not {ddof!r}")
         super().__init__(*columns, **options)

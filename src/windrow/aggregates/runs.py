@@ -1,8 +1,8 @@
 """Runs: how long values kept rising, and when."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.values import canonical
 from windrow.errors import BadSpecification, BadValue
@@ -100,7 +100,7 @@ class LongestRunTime(Aggregate):
         )
     )
 
-    def __init__(self, *columns: str, answer: str = "first", **options: Any) -> None:
+    def __init__(self, *columns: str, answer: str = "first", **options: Unpack[Options]) -> None:
         if answer not in _ANSWERS:
             raise BadSpecification(f"answer= is one of {', '.join(_ANSWERS)}, not {answer!r}")
         super().__init__(*columns, **options)

@@ -1,9 +1,10 @@
 """The shape of a distribution: skewness and kurtosis, correctly rounded."""
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from windrow.aggregates import exact
+from windrow.aggregates.base import Options
 from windrow.aggregates.power_sums import PowerSums, signed_root
 from windrow.errors import BadSpecification
 
@@ -11,7 +12,7 @@ from windrow.errors import BadSpecification
 class Shape(PowerSums):
     """What both share: the form of a sample, or of a population."""
 
-    def __init__(self, *columns: str, population: bool = False, **options: Any) -> None:
+    def __init__(self, *columns: str, population: bool = False, **options: Unpack[Options]) -> None:
         if not isinstance(population, bool):
             raise BadSpecification(f"population= is True or False, not {population!r}")
         super().__init__(*columns, **options)

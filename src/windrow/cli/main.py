@@ -42,18 +42,21 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--sample", type=_count, metavar="N", help="show the answers of the first N rows, no Spark"
     )
+    run.add_argument(
+        "--report", metavar="PATH", help="write an HTML report of the run, one file, to PATH"
+    )
     _run_options(run)
     run.set_defaults(work=commands.run)
 
     check = words.add_parser("check", help="look for mistakes: the same as run --check")
     check.add_argument("file", help="the pipeline file")
     _run_options(check)
-    check.set_defaults(work=commands.run, check=True, explain=False, sample=None)
+    check.set_defaults(work=commands.run, check=True, explain=False, sample=None, report=None)
 
     explain = words.add_parser("explain", help="say what would be done, and why")
     explain.add_argument("file", help="the pipeline file")
     _run_options(explain)
-    explain.set_defaults(work=commands.run, check=False, explain=True, sample=None)
+    explain.set_defaults(work=commands.run, check=False, explain=True, sample=None, report=None)
 
     bench = words.add_parser("bench", help="compare engines and peers on your data")
     bench.add_argument("file", help="the pipeline file")
@@ -65,6 +68,12 @@ def parser() -> argparse.ArgumentParser:
     bench.set_defaults(work=commands.bench)
 
     demo = words.add_parser("demo", help="a year of New York flights: what `make demo` runs")
+    demo.add_argument(
+        "--report",
+        metavar="FILE",
+        default="windrow-demo.html",
+        help="the HTML report (windrow-demo.html)",
+    )
     demo.set_defaults(work=commands.demo)
 
     schema = words.add_parser("schema", help="print the JSON schema of pipeline files, for editors")

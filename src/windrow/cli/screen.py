@@ -71,6 +71,7 @@ STEPS = {
     "compute": "computing",
     "write": "writing",
     "run": "running",
+    "report": "looking at the answers for the report",
 }
 
 

@@ -102,6 +102,8 @@ class Pipeline:
     spark: dict[str, Any] = field(default_factory=dict)
     call: dict[str, Any] = field(default_factory=dict)
     """Options of ``features(table, …)`` on Spark."""
+    report: dict[str, Any] = field(default_factory=dict)
+    """The report's path, title and keys."""
     redacted: Callable[[str], str] = str
 
     @property
@@ -159,6 +161,7 @@ def built(document: Document) -> Pipeline | None:
         alerts=sinks.get("alerts"),
         longest=_table(data, "alerts").get("longest"),
         spark=_table(data, "spark"),
+        report=_report(document),
         redacted=document.redacted,
     )
     options = _table(data, "features") | pipeline.spark
@@ -166,6 +169,12 @@ def built(document: Document) -> Pipeline | None:
     pipeline.call = {name: options[name] for name in known if name in options}
     take_rules(document, pipeline)
     return pipeline
+
+
+def _report(document: Document) -> dict[str, Any]:
+    given = _table(document.data, "report")
+    known = {w: v for w, v in given.items() if not document.has_mistake(("report", w))}
+    return known | ({"path": document.local(known["path"])} if "path" in known else {})
 
 
 _TABLE_OPTIONS = ("partitions", "hot_rows", "stretch_rows")

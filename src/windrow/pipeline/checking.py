@@ -4,6 +4,7 @@ import importlib.util
 import os
 from typing import Any
 
+from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline, built
 from windrow.pipeline.columns import check_columns, check_types, schema_of
 from windrow.pipeline.declaration import IN_PROCESS
@@ -43,8 +44,20 @@ def checked_file(
         document.say((), "[sink] is missing: say where rows go, with format and path")
     if pipeline.alerts is not None:
         check_sink(document, pipeline, "alerts", pipeline.alerts)
+    _check_report(document, pipeline)
     check_surroundings(document, pipeline, running)
     return document, pipeline
+
+
+def _check_report(document: Document, pipeline: Pipeline) -> None:
+    """Whether the report can be written, which is known before the run."""
+    if "path" in pipeline.report:
+        from windrow.report import check_path
+
+        try:
+            check_path(pipeline.report["path"])
+        except WindrowError as error:
+            document.say(("report", "path"), str(error).replace(" with --report", ""))
 
 
 def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:

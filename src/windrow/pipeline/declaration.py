@@ -269,6 +269,20 @@ SPARK = Table(
         "buckets": Key(Whole(1), "streams: shares of the keys, each one task", default=8),
     }
 )
+_KEY = Either((Text(), Whole(), Truth()))
+REPORT = Table(
+    {
+        "path": Key(
+            Text(examples=("report.html",), says="a path in quotes"),
+            "where the report goes, an HTML file; --report names it too",
+        ),
+        "title": Key(Text(), "what the report is called; the pipeline's name unless said"),
+        "keys": Key(
+            Listing(Either((*_KEY.kinds, Listing(_KEY, 2))), 1),
+            "the keys to draw, instead of the busiest; with several key columns, lists of values",
+        ),
+    }
+)
 RULE = Table(
     {
         "name": Key(Text(), "what the rule is called", required=True),
@@ -328,6 +342,7 @@ PIPELINE = Table(
         ),
         "alerts": Key(ALERTS, "where goes what the rules tell"),
         "spark": Key(SPARK, "Spark: where, and how it is set"),
+        "report": Key(REPORT, "a report of the run: one HTML file"),
     }
 )
 

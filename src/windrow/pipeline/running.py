@@ -39,6 +39,8 @@ class Run:
     """The first rows with their answers, as Arrow: of batches in process, or where detailed."""
     told: Any = None
     """What rules told first, as Arrow."""
+    section: Any = None
+    """What a report shows, where detailed: a ``windrow.report.Section``."""
     interrupted: bool = False
     log: str | None = None
     """Where Spark's own log is."""
@@ -169,6 +171,17 @@ def sample(pipeline: Pipeline, rows: int) -> tuple[Any, Any]:
     return pipeline.features(table), told
 
 
+def look(made: Run, answers: Any, source: Any = None) -> None:
+    """Keep what a report shows of a run; where that fails, the run is done all the same."""
+    from windrow.pipeline.looking import section_of
+
+    with made.step("report"):
+        made.section = section_of(made, answers, source)
+        if made.sample is None and answers is not None:
+            made.sample = answers.limit(SAMPLE_ROWS).toArrow()
+    made.section.seconds = dict(made.seconds)
+
+
 # --- in this process -----------------------------------------------------------------------------
 
 
@@ -195,6 +208,8 @@ def _in_process(made: Run) -> None:
             made.alerts = made.told.num_rows
             write_table(made.told, pipeline.alerts)
             made.told = made.told.slice(0, SAMPLE_ROWS)
+    if made.detailed:
+        look(made, answers, None if pipeline.features.answers_rows else table)
 
 
 # --- on Spark ------------------------------------------------------------------------------------
@@ -251,13 +266,18 @@ def _batch(made: Run, session: Any) -> None:
         if made.detailed:
             made.plan = pipeline.features.explain(df, **pipeline.call)
         answers = pipeline.features(df, **pipeline.call)
+    again = pipeline.sink is not None and ends.can_be_read(pipeline.sink)
+    if made.detailed and not again:
+        answers = answers.cache()  # they are looked at again, and cannot be read from the sink
     with made.step("run"):
         if pipeline.sink is not None:
             made.rows = _written(made, answers, pipeline.sink)
-            if made.detailed and made.sample is None:
-                made.sample = ends.read_back(session, pipeline.sink, SAMPLE_ROWS)
         if pipeline.rules and pipeline.alerts is not None:
             made.alerts = _written(made, _told(pipeline, df), pipeline.alerts, told=True)
+    if made.detailed:
+        seen = ends.read_back(session, pipeline.sink, answers.schema) if again else answers
+        source = None if pipeline.features.answers_rows else df
+        look(made, seen, source)
 
 
 def _written(made: Run, df: Any, sink: Sink, told: bool = False) -> int | None:
@@ -311,8 +331,9 @@ def _stream(made: Run, session: Any, stopping: threading.Event) -> None:
             queries["rules"] = ends.start(told, pipeline, alerts, f"{pipeline.name} rules")
         made.tell({"event": "running", "mode": pipeline.mode})
         follow(queries, made.tell, stopping)
-    if made.detailed and sink is not None:
-        made.sample = ends.read_back(session, sink, SAMPLE_ROWS)
     made.interrupted = stopping.is_set()
     made.rows = None if sink is None else made.total("answered_rows")
     made.alerts = sum(event["events"] for event in made.events if event["event"] == "rules")
+    if made.detailed:
+        again = answers is not None and ends.can_be_read(sink)
+        look(made, ends.read_back(session, sink, answers.schema) if again else None)

@@ -241,7 +241,8 @@ class Reader:
         return self._of_feature(self._feature(aggregate, found), node)
 
     def _arguments(self, node: ast.Call, name: str) -> tuple[list[str], Any]:
-        columns, lengths = [], []
+        columns: list[str] = []
+        lengths: list[Any] = []
         for argument in node.args:
             if isinstance(argument, ast.Name):
                 columns.append(argument.id)

@@ -6,10 +6,16 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from windrow import java
 from windrow.version import __version__
 
-if importlib.util.find_spec("pyspark") is None:
-    raise ImportError("windrow.spark needs PySpark: pip install 'windrow[spark]'", name="pyspark")
+for _needed in ("pyspark", "pandas"):
+    if importlib.util.find_spec(_needed) is None:
+        raise ImportError(
+            f"windrow.spark needs {_needed}, which is not installed: pip install 'windrow[spark]'",
+            name=_needed,
+        )
+java.provide()
 
 
 def apply(spec: Any, df: Any, **options: Any) -> Any:

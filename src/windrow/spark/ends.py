@@ -208,18 +208,24 @@ def _tasks(session: Any, tell: Tell) -> Iterator[None]:
         watcher.join()
 
 
-def read_back(session: Any, sink: Any, rows: int) -> Any:
-    """The first rows of what was written, as Arrow; None where it cannot be read."""
+def can_be_read(sink: Any) -> bool:
+    """Whether what was written can be read again."""
+    return sink.table is not None or (sink.path is not None and sink.format in _READ_BACK)
+
+
+_READ_BACK = ("parquet", "csv", "json", "orc", "avro", "delta")
+
+
+def read_back(session: Any, sink: Any, schema: T.StructType) -> Any:
+    """What was written, as a table with the types it was written with."""
     if sink.table is not None:
-        return session.table(sink.table).limit(rows).toArrow()
-    if sink.path is None:
-        return None
-    usual = {"header": "true", "inferSchema": "true"} if sink.format == "csv" else {}
-    reader = session.read.format(sink.format).options(**usual)
-    try:
-        return reader.load(sink.path).limit(rows).toArrow()
-    except Exception:  # an empty folder has no columns, and some formats are only written
-        return None
+        return session.table(sink.table)
+    usual = {"header": "true"} if sink.format == "csv" else {}
+    options = usual | {name: written(value) for name, value in sink.options.items()}
+    reader = session.read.format(sink.format).options(**options)
+    if sink.format != "delta":  # which has its own; an empty folder of another has none
+        reader = reader.schema(schema)
+    return reader.load(sink.path)
 
 
 def per_key(df: Any, key: str, work: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> Any:

@@ -9,16 +9,18 @@ if TYPE_CHECKING:
     from windrow.stores.rocks import Rocks
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Rocks":  # loaded when used: each needs a package of its own
-        from windrow.stores.rocks import Rocks
+if not TYPE_CHECKING:  # a checker would believe that every name is there
 
-        return Rocks
-    if name == "Redis":
-        from windrow.stores.redis import Redis
+    def __getattr__(name: str) -> Any:
+        if name == "Rocks":  # loaded when used: each needs a package of its own
+            from windrow.stores.rocks import Rocks
 
-        return Redis
-    raise AttributeError(f"module 'windrow.stores' has no attribute {name!r}")
+            return Rocks
+        if name == "Redis":
+            from windrow.stores.redis import Redis
+
+            return Redis
+        raise AttributeError(f"module 'windrow.stores' has no attribute {name!r}")
 
 
 __all__ = ["Memory", "Redis", "Rocks", "Store"]

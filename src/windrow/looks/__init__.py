@@ -1,0 +1,1 @@
+"""Tables looked at: few numbers, whatever their size, from which a report is drawn."""
