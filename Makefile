@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis kafka demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis browser kafka demo test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,9 @@ java:  # Spark needs Java 17 or newer: found, installed where that can be done, 
 
 redis:  # the tests of stores start a Redis server of their own
 	@sh tools/redis.sh
+
+browser:  # the tests of reports look at them
+	@sh tools/chromium.sh
 
 kafka: setup java  # a broker and Spark's connector, for tests, examples and benchmarks
 	@$(BIN)/python -m tools.kafka_jars >/dev/null
@@ -27,10 +30,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup java
 	$(BIN)/python examples/flights_on_spark.py
 
-test: lint java redis kafka
+test: lint java redis browser kafka
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-test-slow: setup java redis kafka
+test-slow: setup java redis browser kafka
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: setup

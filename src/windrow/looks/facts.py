@@ -118,8 +118,10 @@ class Limits:
     """Columns of pixels, at most."""
     sample: int = 200_000
     """Rows, for spreads."""
-    rows_of_spark: int = 12_000_000
-    """Cells of a Spark table up to which it is looked at in the driver."""
+    cells: int = 12_000_000
+    """Of a Spark table, up to which it is looked at in the driver."""
+    followed: int = 20_000_000
+    """Rows of a larger one that are followed key by key."""
 
     def share(self, keys: int, outputs: int) -> tuple[int, int, int]:
         """How many keys, answers and columns of pixels are drawn of these."""

@@ -5,6 +5,7 @@ import hashlib
 from datetime import UTC, datetime
 from importlib import resources
 
+from windrow.looks.facts import Limits
 from windrow.report.drawing import drawing
 from windrow.report.lines import features, figures
 from windrow.report.markup import Markup, embedded, joined, tag
@@ -14,6 +15,7 @@ from windrow.report.texts import about, plan, spreads, stream, taken
 from windrow.version import __version__
 
 MOST_BYTES = 1_900_000
+_LEAST_COLUMNS = 10
 
 
 def page(sections: list[Section], title: str) -> str:
@@ -22,9 +24,11 @@ def page(sections: list[Section], title: str) -> str:
     while True:
         data = embedded({"runs": [drawing(section, columns) for section in sections]})
         made = _page(sections, title, data)
-        if len(made.encode()) <= MOST_BYTES or columns == 15:
+        size = len(made.encode())
+        if size <= MOST_BYTES or columns == _LEAST_COLUMNS:
             return made
-        columns = 240 if columns is None else max(15, columns // 2)
+        share = 0.8 * MOST_BYTES / size
+        columns = max(_LEAST_COLUMNS, int((columns or Limits().columns) * share))
 
 
 def _page(sections: list[Section], title: str, data: Markup) -> str:
