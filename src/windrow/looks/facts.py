@@ -113,7 +113,7 @@ class Limits:
     """How much is kept for a report."""
 
     keys: int = MOST_KEYS
-    points: int = 60_000
+    points: int = 120_000
     columns: int = 480
     """Columns of pixels, at most."""
     sample: int = 200_000
@@ -125,7 +125,7 @@ class Limits:
 
     def share(self, keys: int, outputs: int) -> tuple[int, int, int]:
         """How many keys, answers and columns of pixels are drawn of these."""
-        least = 60
+        least = 100
         most = max(1, self.points // (4 * least))  # lines
         keys = max(1, min(keys, self.keys))
         while keys > 3 and keys * outputs > most:

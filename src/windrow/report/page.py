@@ -20,18 +20,19 @@ _LEAST_COLUMNS = 10
 
 def page(sections: list[Section], title: str) -> str:
     """The whole file, of bounded size: lines have fewer points where there are many sections."""
+    before, after = _page(sections, title)
+    room = MOST_BYTES - len(before.encode()) - len(after.encode())
     columns: int | None = None
     while True:
         data = embedded({"runs": [drawing(section, columns) for section in sections]})
-        made = _page(sections, title, data)
-        size = len(made.encode())
-        if size <= MOST_BYTES or columns == _LEAST_COLUMNS:
-            return made
-        share = 0.8 * MOST_BYTES / size
+        if len(data) <= room or columns == _LEAST_COLUMNS:
+            return f"{before}{data}{after}"
+        share = min(0.7, 0.9 * room / len(data))
         columns = max(_LEAST_COLUMNS, int((columns or Limits().columns) * share))
 
 
-def _page(sections: list[Section], title: str, data: Markup) -> str:
+def _page(sections: list[Section], title: str) -> tuple[str, str]:
+    """What stands before the data, and after."""
     style, script = _file("page.css"), _file("page.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -51,10 +52,10 @@ def _page(sections: list[Section], title: str, data: Markup) -> str:
         tag("header", tag("h1", title), _lead(sections), _contents(sections, several)),
         tag("main", [_run(n, s, several) for n, s in enumerate(sections)], id="report"),
         tag("footer", tag("p", f"Made by windrow {__version__}. This file needs no network.")),
-        Markup(f'<script type="application/json" id="data">{data}</script>'),
-        Markup(f"<script>{script}</script>"),
+        Markup('<script type="application/json" id="data">'),
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    before = f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}'
+    return before, f"</script>\n<script>{script}</script></body></html>\n"
 
 
 def _file(name: str) -> str:
