@@ -36,13 +36,18 @@ def spread(
     finite = np.sort(values[np.isfinite(values)].astype(np.float64))
     made = Spread(rows, missing, len(values) - len(finite), sampled=len(values) < rows - missing)
     if len(finite):
-        made.quantiles = [float(q) for q in np.quantile(finite, SHARES, method="nearest")]
+        made.quantiles = [float(q) for q in _nearest(finite, SHARES)]
         if ends is not None:
             made.quantiles[0], made.quantiles[-1] = (float(end) for end in ends)
         largest = float(np.max(np.abs(finite))) or 1.0
         made.mean = float(np.mean(finite / largest)) * largest  # whose sum cannot overflow
         made.sample = finite
     return made
+
+
+def _nearest(ordered: Array, shares: tuple[float, ...]) -> Array:
+    """The quantiles of values in order, each a value itself."""
+    return ordered[[round(share * (len(ordered) - 1)) for share in shares]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def _range(spreads: list[Spread]) -> tuple[float, float]:
     """From smallest to largest, less half a percent at each end where that is much shorter."""
     low = min(s.quantiles[0] for s in spreads)
     high = max(s.quantiles[-1] for s in spreads)
-    inner = [np.quantile(s.sample, (_TAIL, 1 - _TAIL), method="nearest") for s in spreads]
+    inner = [_nearest(s.sample, (_TAIL, 1 - _TAIL)) for s in spreads]
     inner_low, inner_high = float(min(q[0] for q in inner)), float(max(q[1] for q in inner))
     narrow = inner_high / 2 - inner_low / 2
     if narrow > 0 and high / 2 - low / 2 > 1.5 * narrow:

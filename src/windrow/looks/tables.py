@@ -89,9 +89,11 @@ def _codes(columns: list[Any], rows: int) -> Array:
 # --- what goes in --------------------------------------------------------------------------------
 
 
-def data_facts(spec: Rolling, table: pa.Table, ordered: bool) -> DataFacts:
+def data_facts(
+    spec: Rolling, table: pa.Table, ordered: bool, keyed: Keyed | None = None
+) -> DataFacts:
     """The input, of which ``ordered`` says whether rows come in an order that means something."""
-    keyed = Keyed(spec, table)
+    keyed = keyed or Keyed(spec, table)
     made = DataFacts(table.num_rows)
     for name, role in roles(spec, table.column_names).items():
         made.columns.append(_column(table[name], name, role, keyed, ordered))
@@ -192,9 +194,24 @@ def is_number(type_: pa.DataType) -> bool:
     )
 
 
-def answer_facts(spec: Rolling, table: pa.Table, limits: Limits, wanted: Any = None) -> AnswerFacts:
-    """The output: lines of some keys, the spread of all."""
+def both_facts(
+    spec: Rolling, table: pa.Table, limits: Limits, wanted: Any, ordered: bool
+) -> tuple[AnswerFacts, DataFacts | None]:
+    """The output, and the input where its rows are beside the answers; sorted once."""
     keyed = Keyed(spec, table)
+    made = answer_facts(spec, table, limits, wanted, keyed)
+    return made, data_facts(spec, table, ordered, keyed) if spec.answers_rows else None
+
+
+def answer_facts(
+    spec: Rolling,
+    table: pa.Table,
+    limits: Limits,
+    wanted: Any = None,
+    keyed: Keyed | None = None,
+) -> AnswerFacts:
+    """The output: lines of some keys, the spread of all."""
+    keyed = keyed or Keyed(spec, table)
     made = AnswerFacts(table.num_rows, keys=len(keyed.starts), axis=keyed.axis)
     numbers, others = drawn(spec, table.schema)
     keys, outputs, columns = limits.share(len(keyed.starts), len(numbers))

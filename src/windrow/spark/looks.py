@@ -27,9 +27,8 @@ from windrow.looks.facts import (
 )
 from windrow.looks.points import Columns, Line
 from windrow.looks.spread import spread
-from windrow.looks.tables import answer_facts as answers_of_table
+from windrow.looks.tables import both_facts, floats, note_left_out, roles
 from windrow.looks.tables import data_facts as data_of_table
-from windrow.looks.tables import floats, note_left_out, roles
 from windrow.rolling import Rolling
 from windrow.spark.jobs import described
 from windrow.spark.keyed import quoted
@@ -49,9 +48,7 @@ def looked_at(
     with described(df.sparkSession, "windrow report"):
         rows = needed.count()
         if rows * len(needed.columns) <= limits.cells:
-            table = needed.toArrow()
-            made = answers_of_table(spec, table, limits, wanted)
-            return made, data_of_table(spec, table, False) if spec.answers_rows else None
+            return both_facts(spec, needed.toArrow(), limits, wanted, False)
         look = _Look(spec, needed, limits, outputs)
         return look.answers(wanted), look.data() if spec.answers_rows else None
 
