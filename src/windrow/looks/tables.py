@@ -19,7 +19,7 @@ from windrow.looks.facts import (
     label_of,
 )
 from windrow.looks.points import Columns, line
-from windrow.looks.spread import spread
+from windrow.looks.spread import Spread, spread
 from windrow.rolling import Rolling, window_columns
 
 
@@ -89,9 +89,11 @@ def _codes(columns: list[Any], rows: int) -> Array:
 # --- what goes in --------------------------------------------------------------------------------
 
 
-def data_facts(spec: Rolling, table: pa.Table, ordered: bool) -> DataFacts:
+def data_facts(
+    spec: Rolling, table: pa.Table, ordered: bool, keyed: Keyed | None = None
+) -> DataFacts:
     """The input, of which ``ordered`` says whether rows come in an order that means something."""
-    keyed = Keyed(spec, table)
+    keyed = keyed or Keyed(spec, table)
     made = DataFacts(table.num_rows)
     for name, role in roles(spec, table.column_names).items():
         made.columns.append(_column(table[name], name, role, keyed, ordered))
@@ -192,15 +194,30 @@ def is_number(type_: pa.DataType) -> bool:
     )
 
 
-def answer_facts(spec: Rolling, table: pa.Table, limits: Limits, wanted: Any = None) -> AnswerFacts:
-    """The output: lines of some keys, the spread of all."""
+def both_facts(
+    spec: Rolling, table: pa.Table, limits: Limits, wanted: Any, ordered: bool
+) -> tuple[AnswerFacts, DataFacts | None]:
+    """The output, and the input where its rows are beside the answers; sorted once."""
     keyed = Keyed(spec, table)
+    made = answer_facts(spec, table, limits, wanted, keyed)
+    return made, data_facts(spec, table, ordered, keyed) if spec.answers_rows else None
+
+
+def answer_facts(
+    spec: Rolling,
+    table: pa.Table,
+    limits: Limits,
+    wanted: Any = None,
+    keyed: Keyed | None = None,
+) -> AnswerFacts:
+    """The output: lines of some keys, the spread of all."""
+    keyed = keyed or Keyed(spec, table)
     made = AnswerFacts(table.num_rows, keys=len(keyed.starts), axis=keyed.axis)
     numbers, others = drawn(spec, table.schema)
     keys, outputs, columns = limits.share(len(keyed.starts), len(numbers))
     note_left_out(made, numbers, others, outputs)
     runs = _chosen_runs(keyed, keys, wanted)
-    values = {name: _floats(table[name]) for name in numbers[:outputs]}
+    values = {name: floats(table[name]) for name in numbers[:outputs]}
     for place, run in enumerate(runs):
         rows = keyed.order[keyed.starts[run] : keyed.ends[run]]
         times = keyed.times[rows]
@@ -212,8 +229,23 @@ def answer_facts(spec: Rolling, table: pa.Table, limits: Limits, wanted: Any = N
     for name, column in values.items():
         missing = table[name].null_count
         there = column[np.asarray(table[name].is_valid())]
-        made.spreads[name] = spread(there, table.num_rows, missing)
+        made.spreads[name] = _spread(there, table.num_rows, missing, limits)
     return made
+
+
+def _spread(values: Array, rows: int, missing: int, limits: Limits) -> Spread:
+    """Of all values, or of a sample where they are many."""
+    if len(values) <= _MANY * limits.sample:
+        return spread(values, rows, missing)
+    finite = np.isfinite(values)
+    ends = (values[finite].min(), values[finite].max()) if finite.any() else None
+    some = np.random.default_rng(1).integers(0, len(values), limits.sample)
+    made = spread(values[some], rows, missing, ends)
+    made.odd = int(len(values) - finite.sum())
+    return made
+
+
+_MANY = 5
 
 
 def note_left_out(made: AnswerFacts, numbers: list[str], others: list[str], outputs: int) -> None:
@@ -243,7 +275,7 @@ def _chosen_runs(keyed: Keyed, count: int, wanted: Any) -> list[int]:
     return [int(run) for run in most]
 
 
-def _floats(column: Any) -> Array:
+def floats(column: Any) -> Array:
     """Numbers to draw; NaN where there is none."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())

@@ -269,7 +269,7 @@ SPARK = Table(
         "buckets": Key(Whole(1), "streams: shares of the keys, each one task", default=8),
     }
 )
-_KEY = Either((Text(), Whole(), Truth()))
+_KEY = Either((Text(), Whole()))
 REPORT = Table(
     {
         "path": Key(

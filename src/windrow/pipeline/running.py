@@ -335,5 +335,7 @@ def _stream(made: Run, session: Any, stopping: threading.Event) -> None:
     made.rows = None if sink is None else made.total("answered_rows")
     made.alerts = sum(event["events"] for event in made.events if event["event"] == "rules")
     if made.detailed:
-        again = answers is not None and ends.can_be_read(sink)
-        look(made, ends.read_back(session, sink, answers.schema) if again else None)
+        seen = None
+        if answers is not None and ends.can_be_read(sink):
+            seen = ends.read_back(session, sink, answers.schema)
+        look(made, seen)

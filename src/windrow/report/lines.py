@@ -32,6 +32,10 @@ def figures(n: int, section: Section) -> Markup:
 
 def _rows(section: Section) -> list[tuple[str, Any, str | None]]:
     data, rows = section.data, section.rows
+    if section.batches is not None:
+        came = sum(batch["rows"] for batch in section.batches)
+        out = amount(rows or 0)
+        return [("Rows in", amount(came), None), ("Rows answered", out, None)]
     if rows is None:
         return [("Rows out", "written", "the writer does not count")]
     if data is not None and data.rows != rows:

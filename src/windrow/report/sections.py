@@ -106,11 +106,9 @@ def _looked_at(
 
         return looks.looked_at(features, answers, limits, wanted)
     from windrow.columns.frames import whole_as_arrow
-    from windrow.looks.tables import answer_facts, data_facts
+    from windrow.looks.tables import both_facts
 
-    table = whole_as_arrow(answers)
-    made = answer_facts(features, table, limits, wanted)
-    return made, data_facts(features, table, True) if features.answers_rows else None
+    return both_facts(features, whole_as_arrow(answers), limits, wanted, True)
 
 
 def _data(features: Rolling, source: Any, limits: Limits) -> DataFacts:
