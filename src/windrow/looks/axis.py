@@ -53,7 +53,7 @@ class Axis:
         elif isinstance(window, Rows):
             length = window.within
         if not isinstance(length, Duration):
-            return length
+            return None if length is None else float(length)
         if self.kind == "time":
             return length.nanoseconds / 1000
         return length.nanoseconds / NANOSECONDS[self.unit or "s"]

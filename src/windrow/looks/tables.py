@@ -179,7 +179,8 @@ def _disorder(keyed: Keyed, made: OrderFacts) -> None:
 
 def drawn(spec: Rolling, schema: pa.Schema) -> tuple[list[str], list[str]]:
     """The answers that are numbers, and those that are not."""
-    numbers, others = [], []
+    numbers: list[str] = []
+    others: list[str] = []
     for name, _, _ in spec.outputs:
         if name in schema.names:
             (numbers if is_number(schema.field(name).type) else others).append(name)

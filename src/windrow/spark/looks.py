@@ -64,7 +64,7 @@ def data_facts(spec: Rolling, df: Any, limits: Limits) -> DataFacts:
 
 def _selected(df: Any, names: list[str | None]) -> Any:
     there = set(df.columns)
-    return df.select(*(quoted(name) for name in dict.fromkeys(names) if name in there))
+    return df.select(*(quoted(name) for name in dict.fromkeys(names) if name and name in there))
 
 
 class _Look:
