@@ -7,7 +7,7 @@ from windrow.looks.axis import Axis
 from windrow.looks.points import Line
 from windrow.looks.spread import Spread
 
-MOST_KEYS = 12
+MOST_KEYS = 8
 STRETCHES = 120
 """Of the time that rows cover, for rows over time."""
 _LONGEST_LABEL = 80

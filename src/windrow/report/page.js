@@ -400,13 +400,20 @@
       const on = new Set([...root.querySelectorAll("[data-window]")].filter((b) => b.checked).map((b) => Number(b.dataset.window)));
       lines = stem.names.map((name, w) => ({ name, w })).filter(({ name, w }) => name && on.has(w)).map(({ name, w }) => ({
         ...unpacked(key.lines[name], run.step), whole: key.lines[name].w,
-        label: run.windows[w].label, gap: run.windows[w].length, stem: stem.label, key: key.label,
+        label: run.windows[w].label, length: run.windows[w].length, stem: stem.label, key: key.label,
         colour: `k${w % 6}`, dash: w < 6 ? "" : "6 3",
       }));
+      for (const line of lines) line.gap = pause(line);
       said.textContent = "";
       made.show(lines);
       summary(stem, key);
       if (points.open) table();
+    }
+    // from which pause on a line is broken: points of neighbouring columns may be two columns apart
+    function pause(line) {
+      if (line.length === null) return null;
+      const column = (line.t[line.t.length - 1] - line.t[0]) / run.columns;
+      return line.whole ? line.length : Math.max(line.length, 2.1 * column);
     }
     function summary(stem, key) {
       body.replaceChildren(...lines.map((line) => {

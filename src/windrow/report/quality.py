@@ -21,7 +21,12 @@ def quality(n: int, section: Section) -> Markup:
     )
     unchecked = tag("p", "Not looked for: ", "; ".join(seen.unchecked), ".", class_="note")
     data = section.data
-    chart = small_chart(n, 0, "Rows over time") if data and has_rows_over_time(data) else None
+    chart = None
+    if data is not None and data.axis is not None and has_rows_over_time(data):
+        step = data.axis.span((data.last - data.first) / len(data.stretches))
+        fewest, most = (amount(end(data.stretches)) for end in (min, max))
+        summary = f"In stretches of {step}: fewest {fewest}, most {most}"
+        chart = small_chart(n, 0, "Rows over time", summary)
     return joined(chart, found, rest if clean else None, unchecked if seen.unchecked else None)
 
 
@@ -29,7 +34,7 @@ def small_chart(n: int, place: int, title: str, summary: str | None = None) -> M
     """A place for one of the script's small charts."""
     return tag(
         "figure",
-        tag("figcaption", tag("strong", title), f". {summary}" if summary else None),
+        tag("figcaption", tag("strong", title), f" {summary}" if summary else None),
         tag("div", class_="chart", data_small=f"{n}-{place}"),
         tag("output", "", aria_live="polite", class_="aloud"),
     )

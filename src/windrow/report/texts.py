@@ -88,7 +88,8 @@ def _table(stem: str, rows: list[tuple[str, Spread]]) -> Markup:
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+    """Five digits, and never fewer than the whole part has."""
+    return float(f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}")
 
 
 def _share(count: int, of: int) -> str:
@@ -143,7 +144,10 @@ def stream(n: int, section: Section) -> Markup:
     total = sum(batch["rows"] for batch in batches)
     took = sum(batch["seconds"] for batch in batches)
     rate = f", {amount(total / took)} rows/s while batches ran" if took else ""
-    said = f"{amount(len(batches))} batches, {amount(total)} rows in {seconds_shown(took)}{rate}."
+    said = (
+        f"{amount(len(batches))} batches, {amount(total)} rows in {seconds_shown(took)}{rate}. "
+        "Each chart goes from the first batch to the last."
+    )
     return joined(tag("p", said), tag("div", charts, class_="multiples"))
 
 
@@ -212,7 +216,7 @@ def _bar(share: float) -> Markup:
     return tag(
         "svg",
         rect,
-        class_="hist",
+        class_="hist thin",
         viewBox="0 0 100 10",
         preserveAspectRatio="none",
         aria_hidden="true",
