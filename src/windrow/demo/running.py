@@ -229,7 +229,7 @@ def _followed(query: Any, step: Step, files: int) -> int:
         late += event["late_rows"]
         step.at(f"batch {event['batch'] + 1} of {files}, {event['rows']:,} rows")
 
-    follow(query, tell, threading.Event())
+    follow({"batch": query}, tell, threading.Event())
     return late
 
 
