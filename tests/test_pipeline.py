@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +23,7 @@ from rich.console import Console
 import windrow as wr
 from tests.pipelines import PIPELINE, command, payments, prepared, toml, windrow, write_csv
 from tests.spark_session import JAVA, SLOW, assert_same, local_session
+from windrow import report
 from windrow.cli.screen import Live, batch_line
 from windrow.pipeline.bench import agreement
 from windrow.pipeline.building import Source
@@ -531,7 +533,7 @@ def test_spark_gives_the_answers_of_this_process(tmp_path: Path, capsys: Any) ->
         alerts = {"format": "json", "path": f"{engine}_alerts"}
         ends = {"engine": engine, "sink": sink, "alerts": alerts}
         path = prepared(tmp_path, changes={**changes, **ends})
-        code, _, errors = windrow(capsys, "run", path)
+        code, _, errors = windrow(capsys, "run", path, "--report", tmp_path / f"{engine}.html")
         assert code == 0, errors
         told = sorted((tmp_path / alerts["path"]).glob("*.json"))
         changed = [json.loads(line) for file in told for line in file.read_text().splitlines()]
@@ -544,6 +546,22 @@ def test_spark_gives_the_answers_of_this_process(tmp_path: Path, capsys: Any) ->
         assert ours[name].to_pylist() == theirs[name].cast(ours[name].type).to_pylist(), name
     assert answers["columns"][1] == answers["spark"][1]
     assert len(answers["spark"][1]) > 5
+    assert drawn(tmp_path / "columns.html") == drawn(tmp_path / "spark.html")
+
+
+def drawn(file: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    """The lines of a report, by key and answer."""
+    text = file.read_text()
+    assert "could not be looked at" not in text
+    (held,) = re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)
+    (made,) = json.loads(held)["runs"]
+    found = {}
+    for key in made["keys"]:
+        for name, line in key["lines"].items():
+            times = np.cumsum(line["t"]) * made["step"] + line["s"]
+            found[key["label"], name] = sorted(zip(times.tolist(), line["v"], strict=True))
+    assert len(found) == 5 * 4  # users, and answers that are numbers
+    return found
 
 
 STREAMED = """
@@ -576,6 +594,11 @@ buckets = 2
 "spark.driver.memory" = "1g"
 "spark.driver.extraJavaOptions" = "JAVA"
 """.replace("JAVA", JAVA)
+
+
+def late_of(made: Any) -> int:
+    """Rows that had no answer when the stream ended."""
+    return int(made.batches[-1]["waiting_rows"])
 
 
 @pytest.mark.xdist_group("streams")
@@ -622,6 +645,8 @@ def test_ctrl_c_stops_a_stream_and_it_goes_on(tmp_path: Path) -> None:
     assert not made.interrupted
     assert made.sample.num_rows == 20
     assert made.plan.startswith("Spark stream by user, in 2 buckets")
+    assert made.section.answers.rows == made.section.data.rows == 400 - late_of(made)
+    assert report.write(tmp_path / "stream.html", made) < 2_000_000
     assert made.batches[-1]["waiting_rows"] <= 2
     found = pq.read_table(tmp_path / "answers")
     times = found["at"].cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))

@@ -135,6 +135,10 @@ def _nulls(column: ColumnFacts, data: DataFacts) -> Finding:
 
 def _odd_values(spec: Rolling, column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
     users = [a for a in spec.aggregates if column.name in a.columns]
+    if column.role == "key":
+        yield "nans", "NaN", "NaN is a key of its own: all these rows share one window."
+        yield "infinities", "infinite", "Infinite is a key of its own."
+        return
     if any(aggregate.nan == "value" for aggregate in users):
         nan = (
             "NaN counts as a value: sums and means are NaN while it is in the window, and it is "

@@ -35,6 +35,10 @@ from windrow.spark.keyed import quoted
 from windrow.spark.look_lines import lines_of
 
 _FLOATS = (T.FloatType, T.DoubleType)
+_ORDERED = (
+    *(T.NumericType, T.StringType, T.BooleanType),
+    *(T.DateType, T.TimestampType, T.TimestampNTZType),
+)
 _ENDLESS = (float("inf"), float("-inf"))
 
 
@@ -131,7 +135,7 @@ class _Look:
             for word, odd in _odd(column, kind).items():
                 asked.append(F.count_if(odd).alias(f"{word}{i}"))
                 asked.append(F.first(F.when(odd, row), ignorenulls=True).alias(f"{word}{i}_at"))
-            if isinstance(kind, T.AtomicType) and not isinstance(kind, T.BinaryType):
+            if isinstance(kind, _ORDERED):
                 asked += [F.min(column).alias(f"least{i}"), F.max(column).alias(f"most{i}")]
         for i in range(len(self.numbers)):
             column = F.col(f"o{i}")
