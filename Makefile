@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis kafka demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis browser kafka demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,9 @@ java:  # Spark needs Java 17 or newer: found, installed where that can be done, 
 
 redis:  # the tests of stores start a Redis server of their own
 	@sh tools/redis.sh
+
+browser:  # the tests of reports look at them
+	@sh tools/chromium.sh
 
 kafka: setup java  # a broker and Spark's connector, for tests, examples and benchmarks
 	@$(BIN)/python -m tools.kafka_jars >/dev/null
@@ -31,10 +34,10 @@ package: setup  # wheel and sdist, in dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-test: lint java redis kafka
+test: lint java redis browser kafka
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-test-slow: setup java redis kafka
+test-slow: setup java redis browser kafka
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 lint: setup

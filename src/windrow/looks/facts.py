@@ -113,17 +113,19 @@ class Limits:
     """How much is kept for a report."""
 
     keys: int = MOST_KEYS
-    points: int = 60_000
+    points: int = 120_000
     columns: int = 480
     """Columns of pixels, at most."""
     sample: int = 200_000
     """Rows, for spreads."""
-    rows_of_spark: int = 12_000_000
-    """Cells of a Spark table up to which it is looked at in the driver."""
+    cells: int = 12_000_000
+    """Of a Spark table, up to which it is looked at in the driver."""
+    followed: int = 20_000_000
+    """Rows of a larger one that are followed key by key."""
 
     def share(self, keys: int, outputs: int) -> tuple[int, int, int]:
         """How many keys, answers and columns of pixels are drawn of these."""
-        least = 60
+        least = 100
         most = max(1, self.points // (4 * least))  # lines
         keys = max(1, min(keys, self.keys))
         while keys > 3 and keys * outputs > most:

@@ -45,32 +45,45 @@ def spread(
     return made
 
 
-def bars(spreads: list[Spread]) -> dict[str, Any] | None:
-    """Histograms of several windows over one range; what lies outside is in the bars at the ends.
+@dataclass(frozen=True)
+class Histogram:
+    """Heights of equal bars over a range; what lies outside is in the bars at the ends."""
 
-    The range leaves out half a percent at each end where that makes it much shorter.
-    """
+    low: float
+    high: float
+    heights: list[int]
+
+
+def histograms(spreads: list[Spread]) -> list[Histogram | None]:
+    """One for each window, over one range, or each over its own where ranges are very unlike."""
     known = [s for s in spreads if len(s.sample)]
-    if not known:
-        return None
-    low = min(s.quantiles[0] for s in known)
-    high = max(s.quantiles[-1] for s in known)
-    inner = [np.quantile(s.sample, (_TAIL, 1 - _TAIL), method="nearest") for s in known]
+    ranges = [_range([s]) for s in known]
+    widths = [high / 2 - low / 2 for low, high in ranges]
+    alike = not widths or max(widths) <= _UNLIKE * min(widths)
+    shared = _range(known) if known and alike else None
+    return [_histogram(s, *(shared or _range([s]))) if len(s.sample) else None for s in spreads]
+
+
+_UNLIKE = 5
+
+
+def _range(spreads: list[Spread]) -> tuple[float, float]:
+    """From smallest to largest, less half a percent at each end where that is much shorter."""
+    low = min(s.quantiles[0] for s in spreads)
+    high = max(s.quantiles[-1] for s in spreads)
+    inner = [np.quantile(s.sample, (_TAIL, 1 - _TAIL), method="nearest") for s in spreads]
     inner_low, inner_high = float(min(q[0] for q in inner)), float(max(q[1] for q in inner))
     narrow = inner_high / 2 - inner_low / 2
     if narrow > 0 and high / 2 - low / 2 > 1.5 * narrow:
         low, high = inner_low, inner_high
     if not np.isfinite(high - low):
         low, high = low / 2, high / 2
-    whole = all(np.all(s.sample == np.round(s.sample)) for s in known)
-    count = int(high - low + 1) if whole and high - low < BARS else BARS
-    if whole and high - low < BARS:
-        low, high = low - 0.5, high + 0.5
-    if high <= low:
-        low, high = low - 0.5, high + 0.5
-    edges = np.linspace(low, high, count + 1)
-    heights = [
-        np.histogram(np.clip(s.sample, low, high), edges)[0].tolist() if len(s.sample) else []
-        for s in spreads
-    ]
-    return {"low": low, "high": high, "bars": heights}
+    whole = all(np.all(s.sample == np.round(s.sample)) for s in spreads)
+    few = whole and high - low < BARS
+    return (low - 0.5, high + 0.5) if few or high <= low else (low, high)
+
+
+def _histogram(spread: Spread, low: float, high: float) -> Histogram:
+    few = high - low <= BARS and (low - 0.5).is_integer() and (high - 0.5).is_integer()
+    edges = np.linspace(low, high, (int(high - low) if few else BARS) + 1)
+    return Histogram(low, high, np.histogram(np.clip(spread.sample, low, high), edges)[0].tolist())

@@ -19,7 +19,7 @@ from windrow.looks.facts import (
     label_of,
 )
 from windrow.looks.points import Columns, line
-from windrow.looks.spread import spread
+from windrow.looks.spread import Spread, spread
 from windrow.rolling import Rolling, window_columns
 
 
@@ -200,7 +200,7 @@ def answer_facts(spec: Rolling, table: pa.Table, limits: Limits, wanted: Any = N
     keys, outputs, columns = limits.share(len(keyed.starts), len(numbers))
     note_left_out(made, numbers, others, outputs)
     runs = _chosen_runs(keyed, keys, wanted)
-    values = {name: _floats(table[name]) for name in numbers[:outputs]}
+    values = {name: floats(table[name]) for name in numbers[:outputs]}
     for place, run in enumerate(runs):
         rows = keyed.order[keyed.starts[run] : keyed.ends[run]]
         times = keyed.times[rows]
@@ -212,8 +212,23 @@ def answer_facts(spec: Rolling, table: pa.Table, limits: Limits, wanted: Any = N
     for name, column in values.items():
         missing = table[name].null_count
         there = column[np.asarray(table[name].is_valid())]
-        made.spreads[name] = spread(there, table.num_rows, missing)
+        made.spreads[name] = _spread(there, table.num_rows, missing, limits)
     return made
+
+
+def _spread(values: Array, rows: int, missing: int, limits: Limits) -> Spread:
+    """Of all values, or of a sample where they are many."""
+    if len(values) <= _MANY * limits.sample:
+        return spread(values, rows, missing)
+    finite = np.isfinite(values)
+    ends = (values[finite].min(), values[finite].max()) if finite.any() else None
+    some = np.random.default_rng(1).integers(0, len(values), limits.sample)
+    made = spread(values[some], rows, missing, ends)
+    made.odd = int(len(values) - finite.sum())
+    return made
+
+
+_MANY = 5
 
 
 def note_left_out(made: AnswerFacts, numbers: list[str], others: list[str], outputs: int) -> None:
@@ -243,7 +258,7 @@ def _chosen_runs(keyed: Keyed, count: int, wanted: Any) -> list[int]:
     return [int(run) for run in most]
 
 
-def _floats(column: Any) -> Array:
+def floats(column: Any) -> Array:
     """Numbers to draw; NaN where there is none."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())

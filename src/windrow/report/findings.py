@@ -66,6 +66,8 @@ def findings(
     if data is not None:
         looked |= {"empty", "nulls", "nans", "infinities", "constant"}
         found += _of_columns(spec, data)
+        if data.order is None and data.axis is not None:
+            unchecked.append("how rows follow each other: the table is large and has no key")
         if data.order is not None and data.order.rows:
             looked.add("equal")
             found += _of_order(spec, data, data.order)
@@ -196,7 +198,7 @@ def _of_order(spec: Rolling, data: DataFacts, order: OrderFacts) -> Iterator[Fin
             max(pauses.values()),
             order.rows,
             longest,
-            "After such a pause a window begins anew, with this row alone. Its line is broken there.",
+            "After such a pause a window begins anew, with this row. Its line is broken there.",
         )
 
 

@@ -46,7 +46,7 @@ def joined(*children: Any) -> Markup:
     return Markup("".join(parts))
 
 
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_ESCAPED = "<>&\u2028\u2029"
 
 
 def embedded(data: Any) -> Markup:
@@ -56,4 +56,6 @@ def embedded(data: Any) -> Markup:
     '{"key":"\\\\u003c/script\\\\u003e"}'
     """
     plain = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return Markup(plain.translate(_ESCAPES))
+    for sign in _ESCAPED:
+        plain = plain.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(plain)

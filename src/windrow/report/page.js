@@ -42,6 +42,7 @@
   }
   function span(seconds) {
     if (seconds === null) return "none";
+    if (seconds === 0) return "0 s";
     for (const [limit, unit, factor] of [[1, "ms", 0.001], [120, "s", 1], [7200, "min", 60], [172800, "h", 3600]]) {
       if (Math.abs(seconds) < limit) return `${number(Number((seconds / factor).toPrecision(3)))} ${unit}`;
     }
@@ -95,7 +96,7 @@
     }
     function months(low, high, wanted) {
       const out = [];
-      const every = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => m * 30.4 * 86400e6 >= wanted) || 1200;
+      const every = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].find((m) => m * 30.4 * 86400e6 >= wanted * 0.7) || 1200;
       const start = new Date((low + offset(low)) / 1000);
       let month = Math.ceil((start.getUTCFullYear() * 12 + start.getUTCMonth()) / every) * every;
       for (; out.length < 40; month += every) {
@@ -165,7 +166,7 @@
       }
       scale = scales(drawn, width, height);
       frame(width, height);
-      drawn.forEach((line) => (options.bars ? drawBars : drawLine)(line));
+      drawn.forEach((line, i) => (options.bars ? drawBars : drawLine)(line, (i + 1) / drawn.length));
       if (!options.bars && drawn.length > 1) names(drawn, width);
       svg.append(draw("g", { class: "marks" }));
     }
@@ -173,7 +174,8 @@
       const [low, high] = range(lines, options.bars);
       const pad = options.bars ? 0 : (high - low) * 0.03;
       const bottom = low === 0 ? 0 : low - pad, top = high === 0 ? 0 : high + pad;
-      const marks = steps(bottom, top, height < 200 ? 3 : 5);
+      const unit = options.unit ? options.unit(top) : 1;
+      const marks = steps(bottom / unit, top / unit, height < 200 ? 3 : 5).map((mark) => mark * unit);
       const labels = marks.map(options.value);
       const left = Math.max(...labels.map((label) => label.length)) * 7 + 12;
       const right = !options.bars && lines.length > 1 && width > NARROW ? 56 : 14;
@@ -194,7 +196,7 @@
       });
       svg.append(draw("line", { class: "base", x1: b.left, x2: b.right, y1: b.bottom, y2: b.bottom }));
       let free = -Infinity;
-      for (const [at, label] of options.clock.ticks(scale.first, scale.last, Math.max(2, (b.right - b.left) / 90))) {
+      for (const [at, label] of options.clock.ticks(scale.first, scale.last, Math.max(2, (b.right - b.left) / 80))) {
         const place = x(at), half = label.length * 3.6;
         if (place - half < free || place + half > width) continue;
         free = place + half + 10;
@@ -202,7 +204,7 @@
         svg.append(draw("text", { x: place, y: b.bottom + 18, "text-anchor": place - half < 0 ? "start" : "middle" }, label));
       }
     }
-    function drawLine(line) {
+    function drawLine(line, share) {
       const { x, y } = scale;
       const gap = line.gap === null ? Infinity : Math.max(line.gap, 3 * scale.pixel);
       const dots = [];
@@ -216,7 +218,12 @@
         before = i;
       });
       close();
-      svg.append(draw("path", { class: `line ${line.colour}`, d: path, "stroke-dasharray": line.dash || null }));
+      // a dense line is quieter the shorter its window, so that longer ones are seen through it
+      const dense = line.t.length > (scale.box.right - scale.box.left) / 2;
+      svg.append(draw("path", {
+        class: `line ${line.colour}${dense && share === 1 ? " last" : ""}`, d: path,
+        "stroke-dasharray": line.dash || null, "stroke-opacity": dense ? (0.4 + 0.6 * share).toFixed(2) : 1,
+      }));
       if (dots.length <= 2000) {
         for (const i of dots) {
           svg.append(draw("circle", { class: `dot ${line.colour}`, cx: x(line.t[i]).toFixed(1), cy: y(line.v[i]).toFixed(1), r: 2 }));
@@ -435,11 +442,12 @@
   // --- small charts: batches, and rows over time ---------------------------------------------------
 
   const KINDS = { number, bytes, span };
+  const UNITS = { span: (top) => (top >= 172800 ? 86400 : top >= 7200 ? 3600 : top >= 120 ? 60 : 1) };
   function small(box, one, axis) {
     const said = box.parentElement.querySelector("output");
     const when = clock(axis);
     chart(box, {
-      height: () => 150, bars: one.bars, step: one.step, value: KINDS[one.kind], clock: when,
+      height: () => 150, bars: one.bars, step: one.step, value: KINDS[one.kind], unit: UNITS[one.kind], clock: when,
       tell: (line, t, v, i) => [KINDS[one.kind](v), one.told[0] + (one.labels ? one.labels[i] : when.shown(t)) + one.told[1]],
       say: (text) => { said.textContent = text; },
     }).show([{ t: one.t, v: one.v, label: one.title, gap: null, colour: "k0" }]);

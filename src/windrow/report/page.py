@@ -5,6 +5,7 @@ import hashlib
 from datetime import UTC, datetime
 from importlib import resources
 
+from windrow.looks.facts import Limits
 from windrow.report.drawing import drawing
 from windrow.report.lines import features, figures
 from windrow.report.markup import Markup, embedded, joined, tag
@@ -14,20 +15,24 @@ from windrow.report.texts import about, plan, spreads, stream, taken
 from windrow.version import __version__
 
 MOST_BYTES = 1_900_000
+_LEAST_COLUMNS = 10
 
 
 def page(sections: list[Section], title: str) -> str:
     """The whole file, of bounded size: lines have fewer points where there are many sections."""
+    before, after = _page(sections, title)
+    room = MOST_BYTES - len(before.encode()) - len(after.encode())
     columns: int | None = None
     while True:
         data = embedded({"runs": [drawing(section, columns) for section in sections]})
-        made = _page(sections, title, data)
-        if len(made.encode()) <= MOST_BYTES or columns == 15:
-            return made
-        columns = 240 if columns is None else max(15, columns // 2)
+        if len(data) <= room or columns == _LEAST_COLUMNS:
+            return f"{before}{data}{after}"
+        share = min(0.7, 0.9 * room / len(data))
+        columns = max(_LEAST_COLUMNS, int((columns or Limits().columns) * share))
 
 
-def _page(sections: list[Section], title: str, data: Markup) -> str:
+def _page(sections: list[Section], title: str) -> tuple[str, str]:
+    """What stands before the data, and after."""
     style, script = _file("page.css"), _file("page.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -47,10 +52,10 @@ def _page(sections: list[Section], title: str, data: Markup) -> str:
         tag("header", tag("h1", title), _lead(sections), _contents(sections, several)),
         tag("main", [_run(n, s, several) for n, s in enumerate(sections)], id="report"),
         tag("footer", tag("p", f"Made by windrow {__version__}. This file needs no network.")),
-        Markup(f'<script type="application/json" id="data">{data}</script>'),
-        Markup(f"<script>{script}</script>"),
+        Markup('<script type="application/json" id="data">'),
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    before = f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}'
+    return before, f"</script>\n<script>{script}</script></body></html>\n"
 
 
 def _file(name: str) -> str:

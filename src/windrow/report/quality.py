@@ -31,7 +31,7 @@ def small_chart(n: int, place: int, title: str, summary: str | None = None) -> M
         "figure",
         tag("figcaption", tag("strong", title), f". {summary}" if summary else None),
         tag("div", class_="chart", data_small=f"{n}-{place}"),
-        tag("output", "", aria_live="polite"),
+        tag("output", "", aria_live="polite", class_="aloud"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from windrow.looks.spread import SHARES, Spread, bars
+from windrow.looks.spread import SHARES, Histogram, Spread, histograms
 from windrow.report.drawing import BATCHES, small_charts
 from windrow.report.markup import Markup, joined, tag
 from windrow.report.quality import small_chart
@@ -32,8 +32,8 @@ def spreads(_: int, section: Section) -> Markup:
             "rows; smallest and largest are of all."
         )
     about += (
-        " Histograms of one aggregate share their range, so windows can be compared; the line is "
-        "the median, and what lies beyond the range is in the bars at its ends."
+        " The line in a histogram is the median; what lies beyond its range is in the bars at its "
+        "ends."
     )
     return joined(
         tag("p", about, class_="note"), [_table(stem, rows) for stem, rows in by_stem.items()]
@@ -44,29 +44,33 @@ _NAMES = {0.0: "smallest", 0.5: "median", 1.0: "largest"}
 
 
 def _table(stem: str, rows: list[tuple[str, Spread]]) -> Markup:
-    shared = bars([spread for _, spread in rows])
+    drawn = histograms([spread for _, spread in rows])
     names = [_NAMES.get(share, f"{share:.0%}") for share in SHARES]
-    caption = stem
-    if shared is not None:
-        caption += (
-            f": histograms from {number(_short(shared['low']))} to {number(_short(shared['high']))}"
-        )
+    caption = "No numbers"
+    ranges = {(one.low, one.high) for one in drawn if one is not None}
+    if len(ranges) == 1:
+        low, high = (number(_short(end)) for end in ranges.pop())
+        caption = f"Histograms from {low} to {high}"
+    elif ranges:
+        caption = "Each histogram has a range of its own, for windows are very unlike"
+    odd = ("NaN, ∞",) if any(spread.odd for _, spread in rows) else ()
+    words = (*names, "mean", "null", *odd)
     head = [
         tag("th", "window", scope="col"),
         tag("th", "histogram", scope="col"),
-        *(tag("th", name, scope="col", class_="n") for name in (*names, "mean", "null", "NaN, ∞")),
+        *(tag("th", name, scope="col", class_="n") for name in words),
     ]
     body = []
     for place, (label, spread) in enumerate(rows):
         cells = [number(_short(q)) for q in spread.quantiles] or ["none"] * len(SHARES)
         cells += [number(None if spread.mean is None else _short(spread.mean))]
-        cells += [_share(spread.missing, spread.rows), _share(spread.odd, spread.rows)]
-        words = (*names, "mean", "null", "NaN, ∞")
+        cells += [_share(spread.missing, spread.rows)]
+        cells += [_share(spread.odd, spread.rows)] if odd else []
         body.append(
             tag(
                 "tr",
                 tag("th", label, scope="row"),
-                tag("td", _histogram(shared, place, spread), class_="whole"),
+                tag("td", _histogram(drawn[place], spread), class_="whole"),
                 *(
                     tag("td", cell, class_="n", data_name=word)
                     for word, cell in zip(words, cells, strict=True)
@@ -91,23 +95,18 @@ def _share(count: int, of: int) -> str:
     return percent(count / of) if of else "0 %"
 
 
-def _histogram(shared: dict[str, Any] | None, place: int, spread: Spread) -> Markup:
-    if shared is None or not shared["bars"][place]:
+def _histogram(one: Histogram | None, spread: Spread) -> Markup:
+    if one is None:
         return tag("span", "no numbers", class_="note")
-    heights = shared["bars"][place]
-    low, high, most = shared["low"], shared["high"], max(heights) or 1
+    heights, low, high = one.heights, one.low, one.high
+    most = max(heights) or 1
     wide = _WIDE / len(heights)
-    drawn = [
-        tag(
-            "rect",
-            x=f"{i * wide:.1f}",
-            y=f"{_HIGH - h:.1f}",
-            width=f"{max(0.5, wide - 0.6):.1f}",
-            height=f"{h:.1f}",
-        )
+    path = "".join(
+        f"M{i * wide:.1f} {_HIGH}v-{max(1.0, count / most * _HIGH):.1f}h{wide - 0.6:.1f}V{_HIGH}z"
         for i, count in enumerate(heights)
-        if (h := max(1.0, count / most * _HIGH) if count else 0)
-    ]
+        if count
+    )
+    drawn = [tag("path", d=path)]
     middle = spread.quantiles[SHARES.index(0.5)]
     at = min(1.0, max(0.0, (middle - low) / (high - low))) * _WIDE
     drawn.append(tag("line", class_="mid", x1=f"{at:.1f}", x2=f"{at:.1f}", y1="0", y2=str(_HIGH)))
