@@ -1,6 +1,6 @@
 """The demo's timeline: what is being done, and how long it took; live in a terminal."""
 
-import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Timeline:
             raise WindrowError("the demo needs rich: pip install 'windrow[demo]'") from error
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")  # where there are only letters: ? for bars
-        piped = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or PIPED_WIDTH)
+        piped = None if sys.stdout.isatty() else shutil.get_terminal_size((PIPED_WIDTH, 25)).columns
         self.console = Console(highlight=False, width=piped)
         self.started = time.perf_counter()
         self.seconds: dict[str, float] = {}
