@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.emission_oracle import answer, in_reach
 from tests.test_bucket import END, MemorySpace, MemoryStore
+from windrow.columns import carried
 from windrow.columns.alarms import RuleBucket
+from windrow.columns.cells import decoded
 from windrow.columns.rule_set import LONGEST, RuleSet, Watch, watched
+from windrow.columns.stream_plan import Head
 from windrow.rules.texts import written
 from windrow.times import Clock
 
@@ -69,6 +72,26 @@ class Bucket:
         assert bucket.head.log_bytes == self.store.log.size
         assert sum(bucket.head.rules_sizes.values()) == self.store.rules.size
         return [] if turn.answered is None else list(turn.answered.to_pylist())
+
+    def moved(self) -> "Bucket":
+        """Another one that begins with the state of this one, once anything was looked at."""
+        head = Head.from_bytes(self.store.head) if self.store.head is not None else None
+        if head is None or head.frontier is None:
+            return self
+        tables = [
+            carried.taken_out(name, number, data, head, SCHEMA)
+            for name in ("rules", "waiting", "log")
+            for number, data in getattr(self.store, name).held.items()
+        ]
+        before = None
+        if head.rules:
+            text = decoded(self.store.rules.held[carried.TEXT], "rules").table["text"][0].as_py()
+            before = (head.rules["version"], text)
+        other = Bucket(self.watch)
+        bucket = RuleBucket(self.watch, other.store, None, True, before)
+        bucket.seed(tables, head.frontier, told=True)
+        bucket.close()
+        return other
 
 
 class Now:
@@ -189,10 +212,13 @@ TURNS = st.lists(
     st.sampled_from(["k", None]),
     st.lists(st.sampled_from(TEXTS), unique=True),
     st.integers(0, 2),
+    st.integers(0, 8),
 )
 @settings(max_examples=60)
-def test_events_are_those_of_plain_python(turns: Any, key: Any, start: Any, quiet: int) -> None:
-    """``reload`` at any turn; rules that stay, go, come, and change."""
+def test_events_are_those_of_plain_python(
+    turns: Any, key: Any, start: Any, quiet: int, moves: int
+) -> None:
+    """``reload`` at any turn; rules that stay, go, come, and change; a state that moves once."""
     watch = watch_of(key)
     stream, oracle = Bucket(watch), Oracle(watch)
     frontier, number = 0, 0
@@ -204,6 +230,7 @@ def test_events_are_those_of_plain_python(turns: Any, key: Any, start: Any, quie
             number += 1
         frontier += step
         text = None if given is None else (str(version), written(given))
+        stream = stream.moved() if version == moves else stream
         known = None if version < quiet else frontier  # at first nobody knows
         found = stream.turn(came, known, text)
         wanted = oracle.turn(came, known, text)

@@ -164,6 +164,11 @@ def test_bad_options() -> None:
     ):
         with pytest.raises(BadSpecification, match=message):
             wr.spark.RedisSink(features, **options)
+    with pytest.raises(Refused, match='gone= is for emit="changes"'):
+        wr.spark.RedisSink(features, gone="is_gone")
+    changes = wr.Rolling(**CHANGED, emit="changes")
+    with pytest.raises(BadSpecification, match="still in their windows"):
+        wr.spark.RedisSink(changes, expire="80s")  # a minute, and 20 seconds of lateness
     unkeyed = wr.Rolling(time="t", windows=["1h"], aggregates=[wr.Count()])
     with pytest.raises(Refused, match="by key"):
         wr.spark.RedisSink(unkeyed)
@@ -171,6 +176,7 @@ def test_bad_options() -> None:
 
 # --- streams --------------------------------------------------------------------------------------
 
+RECENT = wr.rows(3, within="60s")
 SPEC = wr.Rolling(
     key="k",
     time="t",
@@ -271,6 +277,83 @@ def test_a_stream_to_redis(server: RedisServer, spark: Any, tmp_path: Path) -> N
 
     few = None if SLOW else 2
     look_at_keys(spark, pipe, before, frontier, [*list(wanted)[:few], None, "nobody"])
+
+
+CHANGED: dict[str, Any] = {
+    "key": "k",
+    "time": "t",
+    "tie": "id",
+    "windows": {"10s": wr.time("10s"), "past": wr.time("30s", ending="5s"), "3": RECENT},
+    "aggregates": [wr.Sum("x"), wr.Count(), wr.Last("s")],
+    "lateness": "20s",
+}
+
+
+def test_changes_to_redis(server: RedisServer, spark: Any, tmp_path: Path) -> None:  # noqa: F811
+    """Every batch comes twice, and the one before it once more: as tasks that were thought dead."""
+    table = random_stream(300, 6, 4, 20.0)
+    spec = wr.Rolling(**CHANGED, emit="changes")
+    pipe = Pipe(spark, tmp_path).feed(*split(table, 2, 1))
+    sink = wr.spark.RedisSink(spec, server.url, prefix="c:", gone="is_gone", expire="5m")
+    plain_sink = wr.spark.RedisSink(spec, server.url, prefix="e:")
+    batches: list[tuple[Any, int]] = []
+    counts = []
+
+    def write(df: Any, batch: int) -> None:
+        rows = df.toArrow()
+        frame_again = spark.createDataFrame(rows, df.schema)
+        batches.append((frame_again, batch))
+        counts.append((rows.num_rows, sink(df, batch)))
+        for again, number in batches[-2:]:
+            sink(again, number)
+        plain_sink(frame_again, batch)
+
+    query = (
+        spec(pipe.stream(), buckets=2, gone="is_gone")
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(pipe.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert all(rows == written for rows, written in counts)
+    frontier = wr.spark.state(str(pipe.checkpoint), spark).frontier
+    assert frontier is not None
+    at = frontier - timedelta(microseconds=1)
+    keys = sorted(set(table["k"].to_pylist()))
+    times = pa.array([at] * len(keys), table["t"].type)
+    labels = pa.table({"k": keys, "t": times})
+    rows = wr.Rolling(**CHANGED).as_of(table, labels, strict=False).to_pylist()
+    reader, emptied = Features(server.url, "c:"), Features(server.url, "e:")
+    live = 0
+    for row, current, empty in zip(
+        rows, reader.get_many(keys), emptied.get_many(keys), strict=True
+    ):
+        own = {name: row[name] for name, _, _ in spec.outputs}
+        if any(own[f"count_{label}"] for label in CHANGED["windows"]):
+            live += 1
+            assert current is not None
+            assert empty is not None
+            assert equal(current.values, own)
+            assert equal(empty.values, own)
+        else:
+            assert current is None
+            assert empty is None or equal(empty.values, own)
+    assert 0 < live < len(keys)
+    gone = next(
+        key for key, current in zip(keys, reader.get_many(keys), strict=True) if not current
+    )
+    kept = reader._client.hgetall(f"c:{gone}")
+    assert sorted(kept) == [b"stamp", b"time"]
+    assert 0 < reader._client.pttl(f"c:{gone}") <= 3_600_000
+    # it comes back with a later row, for good if nothing expires
+    Upserts(server.url, "c:").write([((gone,), 2 * 10**15, {"x": 1})], 0)
+    back = reader.get(gone)
+    assert back is not None
+    assert back.values == {"x": 1}
+    assert reader._client.pttl(f"c:{gone}") == -1
+    reader.close()
+    emptied.close()
 
 
 def look_at_keys(

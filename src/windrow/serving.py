@@ -10,6 +10,9 @@ A row is written where its stamp is not below the one that is there. The compari
 Redis (a Lua script), so that nothing can come between reading and writing: not another task, nor an
 attempt of the same task that everybody thought dead. Writes go in pipelines, one round trip for a
 thousand keys. What a sink writes twice is the same twice; what comes late is not written.
+
+A key that is gone loses its values at once, and the rest an hour later: until then its stamp keeps
+older rows from coming back.
 """
 
 import base64
@@ -34,8 +37,14 @@ for i, key in ipairs(KEYS) do
   local stamp = ARGV[3 * i - 1]
   local known = redis.call('HGET', key, 'stamp')
   if not known or known <= stamp then
-    redis.call('HSET', key, 'stamp', stamp, 'time', ARGV[3 * i], 'values', ARGV[3 * i + 1])
-    if ARGV[1] ~= '0' then redis.call('PEXPIRE', key, ARGV[1]) end
+    redis.call('HSET', key, 'stamp', stamp, 'time', ARGV[3 * i])
+    if ARGV[3 * i + 1] == '' then
+      redis.call('HDEL', key, 'values')
+      redis.call('PEXPIRE', key, 3600000)
+    else
+      redis.call('HSET', key, 'values', ARGV[3 * i + 1])
+      if ARGV[1] ~= '0' then redis.call('PEXPIRE', key, ARGV[1]) else redis.call('PERSIST', key) end
+    end
     written = written + 1
   end
 end
@@ -124,15 +133,22 @@ class Upserts:
             raise BadSpecification(f"expire= is at least a millisecond, not {self.expire!r}")
         _milliseconds(self.patience, "patience=")
 
-    def write(self, rows: Iterable[tuple[Sequence[Any], int, dict[str, Any]]], batch: int) -> int:
-        """Rows as (key, event time in microseconds, values); how many were not out of date."""
+    def write(
+        self, rows: Iterable[tuple[Sequence[Any], int, dict[str, Any] | None]], batch: int
+    ) -> int:
+        """Rows as (key, event time in microseconds, values); how many were not out of date.
+
+        Without values, the key is gone.
+        """
         lasts = 0 if self.expire is None else _milliseconds(self.expire, "expire=")
         client = _client(self.url, self.timeout)
         written = 0
         waiting: list[tuple[str, str, int, str]] = []
         try:
             for key, micros, values in rows:
-                text = json.dumps(values, default=_plain, separators=(",", ":"))
+                text = ""
+                if values is not None:
+                    text = json.dumps(values, default=_plain, separators=(",", ":"))
                 stamp = stamp_of(self.version, micros, batch)
                 waiting.append((key_name(self.prefix, key), stamp, micros, text))
                 if len(waiting) == _AT_ONCE:
