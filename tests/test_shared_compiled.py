@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.sharing import DRIVERS, GRID, workload
+from benchmarks import sharing
+from benchmarks.sharing import BATCHES, DRIVERS, GRID, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -544,7 +545,7 @@ def test_damaged_bytes_are_refused(make: Make) -> None:
 
 
 @pytest.mark.parametrize("floats", [True, False])
-def test_mixed_kernels_agree(floats: bool) -> None:
+def test_mixed_kernels_agree(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The drivers of the paper's first experiment give the sums that they should."""
     mix = workload(0.5, 1000, 64, floats)
     rows = list(mix.before)
@@ -554,8 +555,14 @@ def test_mixed_kernels_agree(floats: bool) -> None:
             rows.append(value)
         else:
             expected.append(math.fsum(rows[-width:]))
+    found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
     for name, prepare in DRIVERS.items():
-        found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
         prepare(mix, "wide")(found)
         rounded(words(found), GRID if floats else 0, answers)
         assert answers[~mix.updates].tolist() == expected, name
+    for size in (1, 2, 3, 17, 64, 65, 500, 1024):  # the rings of the last rows wrap around
+        monkeypatch.setattr(sharing, "TOGETHER", size)
+        for name, prepare in BATCHES.items():
+            assert prepare(mix, "wide")(found) == len(expected), name
+            rounded(words(found), GRID if floats else 0, answers)
+            assert answers[: len(expected)].tolist() == expected, (name, size)

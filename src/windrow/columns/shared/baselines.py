@@ -16,6 +16,7 @@ from windrow.columns.shared import tree_kernels
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import combine, identity, inverse, lift, load, no_cells, store
 from windrow.columns.shared.forms import CountForm, Form, MeanForm, SumForm
+from windrow.columns.shared.mixed import no_batch, parted
 from windrow.columns.shared.rings import power_of_two, read_ring, write_ring
 from windrow.columns.shared.values import Batch
 from windrow.errors import BadSpecification
@@ -72,7 +73,7 @@ def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _fold_many(rows, lefts, rights, out):  # type: ignore[no-untyped-def]
     for i in range(len(lefts)):
-        store(out, i, _folded(rows, out, lefts[i], rights[i]))
+        store(out, i, _folded(rows, out, lefts[U(i)], rights[U(i)]))
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +87,22 @@ def mixed_none(rows, row, updates, items, widths, out):  # type: ignore[no-untyp
         else:
             store(out, i, _folded(rows, out, row - widths[U(i)], row - 1))
     return row
+
+
+@njit(cache=True, nogil=True)
+def mixed_batches_none(ring, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+    """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
+    mask = len(ring) - 1
+    rows, lefts, rights = no_batch(items, size)
+    asked = 0
+    for start in range(0, len(updates), size):
+        count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
+        for j in range(count):
+            ring[U((row + j) & mask)] = rows[U(j)]
+        _fold_many(ring, lefts[:lookups], rights[:lookups], out[asked : asked + lookups])
+        row += count
+        asked += lookups
+    return asked
 
 
 class MaterialiseNone(Shared):
