@@ -28,7 +28,7 @@ class Tree(Shared):
     """A balanced search tree over the rows: O(log N) for updates and lookups."""
 
     def _allocate(self) -> None:
-        size = (self.longest or self._capacity) + 1
+        size = self._kept + 1
         kind = self._form.cells
         self._nodes = np.zeros((size, 3), np.int64)
         self._keys = np.zeros(size, np.int64)
@@ -39,8 +39,7 @@ class Tree(Shared):
         return self._nodes, self._keys, self._own, self._total, self._state
 
     def _append(self, batch: Batch, row: int) -> None:
-        longest = self.longest or self._capacity
-        tree_kernels.append(*self._all(), self._form.items(batch, row), longest)
+        tree_kernels.append(*self._all(), self._form.items(batch, row), self._kept)
 
     def _raw(self, lefts: Array, rights: Array) -> Array:
         out = no_cells(self._form.cells, len(lefts))
@@ -163,6 +162,7 @@ class MaterialiseAll(Shared):
     ``widths``: of the windows, all of which end at the last row. What can be subtracted only.
     """
 
+    historical = False
     forms: ClassVar[dict[type[Aggregate], type[Form]]] = {
         Count: CountForm,
         Sum: SumForm,
