@@ -233,7 +233,7 @@ MIXED: list[tuple[Make, wr.Aggregate, dict[str, Any]]] = [
 ]
 
 
-@settings(max_examples=EXAMPLES * 150 // 100)
+@settings(max_examples=EXAMPLES * 80 // 100)
 @given(COLUMNS, st.sampled_from(MIXED), st.sampled_from([None, 1, 5, 16]), st.randoms())
 def test_mixed_batches(
     rows: list[Any], made: tuple[Make, wr.Aggregate, dict[str, Any]], longest: Any, chance: Any
