@@ -118,6 +118,32 @@ def test_equals_recalc(kind: type[Shared], aggregate: Aggregate) -> None:
     check()
 
 
+@pytest.mark.parametrize("kind", [BInt, RInt, Tree, MaterialiseNone])
+def test_mixed_batches(kind: type[Shared]) -> None:
+    generator = random.Random(3)
+    rows = [generator.randrange(-9, 9) for _ in range(200)]
+    shared = kind(wr.Sum(), longest=16)
+    at = 0
+    while at < len(rows):
+        size, first = generator.choice([0, 1, 2, 7, 40]), shared.active.start
+        part = rows[at : at + size]
+        rights = [generator.randrange(max(at - 1, 0), at + len(part)) for _ in part]
+        lefts = [generator.randrange(max(first, right - 15), right + 1) for right in rights]
+        expected = [sum(rows[a : b + 1]) for a, b in zip(lefts, rights, strict=True)]
+        moments = range(at, at + len(part))
+        assert shared.answer(part, lefts, rights, at=moments) == expected
+        at += len(part)
+    shared.check_invariants()
+    with pytest.raises(BadSpecification, match="with the new rows there are 201"):
+        shared.answer([1], [200], [201], at=[300])
+    with pytest.raises(BadSpecification, match="1 rows, but 2 times"):
+        shared.answer([1], [], [], at=[300, 301])
+    with pytest.raises(BadSpecification, match="not within"):
+        shared.answer([5], [0], [1], at=[300])
+    assert shared.lookup(200, 200) == 5  # the row is there
+    assert Quantiles(longest=4).answer([1, 2, 9], [0, 0], [2, 1], 0.5) == [2, 1.5]
+
+
 @pytest.mark.parametrize("kind", [BInt, LInt, RInt, Tree, MaterialiseNone])
 @settings(max_examples=60)
 @given(

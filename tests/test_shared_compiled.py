@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.sharing import DRIVERS, GRID, workload
+from benchmarks import sharing
+from benchmarks.sharing import BATCHES, DRIVERS, GRID, workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,6 +220,91 @@ def test_materialised() -> None:
     assert again.lookup(43, 49) == sum(rows[43:])
     with pytest.raises(BadSpecification, match="widths named"):
         shared.lookup(41, 48)
+
+
+MIXED: list[tuple[Make, wr.Aggregate, dict[str, Any]]] = [
+    *((BInt, aggregate, {}) for aggregate in (*ORDERED, wr.Sum(overflow="null"), wr.Mean())),
+    *((RInt, aggregate, {}) for aggregate in TOTALS),
+    *((LInt, aggregate, {"widths": range(1, 17)}) for aggregate in ORDERED),
+    (LInt, wr.Max(), {"widths": range(1, 17), "suffix": True}),
+    (MaterialiseNone, wr.Max(), {}),
+    (Tree, wr.Max(), {}),
+    (MaterialiseAll, wr.Count("x"), {"widths": range(1, 17)}),
+]
+
+
+@settings(max_examples=EXAMPLES * 80 // 100)
+@given(COLUMNS, st.sampled_from(MIXED), st.sampled_from([None, 1, 5, 16]), st.randoms())
+def test_mixed_batches(
+    rows: list[Any], made: tuple[Make, wr.Aggregate, dict[str, Any]], longest: Any, chance: Any
+) -> None:
+    """Rows and lookups in one call: what each would have been told as soon as its rows were there.
+
+    Batches of any size, over the ends of rings; every structure, every aggregate.
+    """
+    structure, aggregate, options = made
+    if options:
+        longest = 16
+    if type(aggregate) in (wr.Sum, wr.Mean) and structure is BInt:
+        rows = [None if row is None else int(min(max(row, -9), 9)) for row in rows if row == row]
+    shared = structure(aggregate, longest, **options)
+    kind, at = kind_of(rows), 0
+    while at < len(rows):
+        size = chance.choice([0, 1, 2, 7, 30])
+        part = rows[at : at + size]
+        first, before = shared.active.start, at
+        at += len(part)
+        ends = [chance.randrange(max(before - 1, 0), at) for _ in range(9)] if at else []
+        ranges = [
+            (chance.randrange(max(first, right + 1 - (longest or at)), right + 1), right)
+            for right in ends
+        ]
+        if structure is MaterialiseAll:  # fewer rows than a window has are all rows there are
+            ranges = [(max(0, right - 15), right) for right in ends]
+        values = pa.array(part, kind) if kind is not None and chance.random() < 0.5 else part
+        asked = [a for a, _ in ranges], [b for _, b in ranges]
+        found = shared.answer(values, *asked).to_pylist()
+        for (left, right), answer in zip(ranges, found, strict=True):
+            expected = recalculated(aggregate, rows[left : right + 1])
+            assert same(aggregate, answer, expected), (left, right, rows[left : right + 1])
+        assert shared.active == range(at - len(shared), at)
+        shared.check_invariants()
+    again = type(shared).from_bytes(shared.to_bytes(), aggregate)
+    check(again, aggregate, rows, [] if options else some_ranges(shared.active, 1))
+
+
+def test_long_mixed_batches() -> None:
+    generator = np.random.default_rng(6)
+    values = generator.integers(-1000, 1000, 20_000)
+    totals = np.concatenate([[0], np.cumsum(values)])
+    for shared in (BInt(wr.Sum(), 1024), RInt(wr.Sum(), 1024)):
+        shared.insert_many(values[:2000], at=np.arange(2000))
+        for start, end in ((2000, 2100), (2100, 15_000), (15_000, 20_000)):
+            rights = generator.integers(start - 1, end, 3000)
+            lefts = rights - generator.integers(0, 1024, 3000)
+            lefts = np.maximum(lefts, start - 1024)
+            found = shared.answer(values[start:end], lefts, rights, at=np.arange(start, end))
+            assert found.to_pylist() == (totals[rights + 1] - totals[lefts]).tolist()
+        assert shared.query(wr.time(100)) == totals[-1] - totals[-101]
+        shared.check_invariants()
+
+
+def test_mixed_batches_that_are_refused() -> None:
+    shared = BInt(wr.Sum(), 4)
+    shared.insert_many([1, 2, 3, 4, 5])
+    for left, right in ((0, 2), (1, 7), (3, 2), (2, 6)):
+        with pytest.raises(BadSpecification, match="rows from 1 on"):
+            shared.answer([6, 7], [left], [right])
+    with pytest.raises(OutOfOrder, match="row 1 has time 3"):
+        BInt(wr.Sum()).answer([1, 2], [0], [1], at=[4, 3])
+    assert shared.active == range(1, 5)
+    assert shared.answer([6, 7], [3, 1], [6, 2]).to_pylist() == [22, 5]
+    with pytest.raises(SumOverflow, match="rows 7 to 8"):
+        shared.answer([2**63 - 1, 1], [7, 8], [8, 8])
+    assert shared.active == range(5, 9)  # the rows are there
+    quantiles = Quantiles(4)
+    assert quantiles.answer([1.0, 2.0, 9.0], [0, 0], [2, 1]).to_pylist() == [2.0, 1.5]
+    assert quantiles.answer([3.0], [1], [3], 0.0, "lower").to_pylist() == [2.0]
 
 
 PAIRS = st.lists(st.one_of(st.none(), st.tuples(TAME, FLOATS)), max_size=50)
@@ -544,7 +630,7 @@ def test_damaged_bytes_are_refused(make: Make) -> None:
 
 
 @pytest.mark.parametrize("floats", [True, False])
-def test_mixed_kernels_agree(floats: bool) -> None:
+def test_mixed_kernels_agree(floats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The drivers of the paper's first experiment give the sums that they should."""
     mix = workload(0.5, 1000, 64, floats)
     rows = list(mix.before)
@@ -554,8 +640,14 @@ def test_mixed_kernels_agree(floats: bool) -> None:
             rows.append(value)
         else:
             expected.append(math.fsum(rows[-width:]))
+    found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
     for name, prepare in DRIVERS.items():
-        found, answers = no_cells("wide", len(mix.updates)), np.empty(len(mix.updates))
         prepare(mix, "wide")(found)
         rounded(words(found), GRID if floats else 0, answers)
         assert answers[~mix.updates].tolist() == expected, name
+    for size in (1, 2, 3, 17, 64, 65, 500, 1024):  # the rings of the last rows wrap around
+        monkeypatch.setattr(sharing, "TOGETHER", size)
+        for name, prepare in BATCHES.items():
+            assert prepare(mix, "wide")(found) == len(expected), name
+            rounded(words(found), GRID if floats else 0, answers)
+            assert answers[: len(expected)].tolist() == expected, (name, size)

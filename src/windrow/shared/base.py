@@ -1,7 +1,7 @@
 """What every shared window does: keep the newest rows of a stream, answer any window of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Self
@@ -161,6 +161,47 @@ class Shared(ABC):
     def lookup_many(self, lefts: Iterable[int], rights: Iterable[int]) -> list[Any]:
         """The aggregate of each run of rows."""
         return [self.lookup(left, right) for left, right in zip(lefts, rights, strict=True)]
+
+    def answer(
+        self, values: Iterable[Any], lefts: Iterable[int], rights: Iterable[int], *, at: Any = None
+    ) -> list[Any]:
+        """Add rows, and answer each range as if it was asked as soon as its last row was there.
+
+        So rows and lookups that come mixed are one call. The rows come, whatever the answers.
+        """
+        return self._answered(values, lefts, rights, at, self.lookup)
+
+    def _answered(
+        self,
+        values: Iterable[Any],
+        lefts: Iterable[int],
+        rights: Iterable[int],
+        at: Iterable[Any] | None,
+        ask: Callable[[int, int], Any],
+    ) -> list[Any]:
+        ranges = list(zip(lefts, rights, strict=True))
+        waiting = sorted(range(len(ranges)), key=lambda i: ranges[i][1], reverse=True)
+        rows, moments = list(values), None if at is None else list(at)
+        if moments is not None and len(moments) != len(rows):
+            raise BadSpecification(f"{len(rows)} rows, but {len(moments)} times")
+        beyond = self.line.end + len(rows)
+        if waiting and ranges[waiting[0]][1] >= beyond:
+            left, right = ranges[waiting[0]]
+            raise BadSpecification(f"rows {left} to {right}: with the new rows there are {beyond}")
+        found: list[Any] = [None] * len(ranges)
+        failure: WindrowError | None = None
+        for number in range(-1, len(rows)):
+            if number >= 0:
+                self.insert(rows[number], None if moments is None else moments[number])
+            while waiting and ranges[waiting[-1]][1] < self.line.end:
+                i = waiting.pop()
+                try:
+                    found[i] = ask(*ranges[i])
+                except WindrowError as error:
+                    failure = failure or error
+        if failure is not None:
+            raise failure
+        return found
 
     def query(self, window: Any, now: Any = None) -> Any:
         """The aggregate of a window as of the newest row, or of a later moment ``now``."""

@@ -145,6 +145,23 @@ class Quantiles(BInt):
         ranges = list(zip(lefts, rights, strict=True))
         return [self.lookup(a, b, p, method) for (a, b), p in zip(ranges, phis, strict=False)]
 
+    def answer(
+        self,
+        values: Iterable[Any],
+        lefts: Iterable[int],
+        rights: Iterable[int],
+        phi: float | None = None,
+        method: Method | None = None,
+        *,
+        at: Any = None,
+    ) -> list[Any]:
+        """Add rows, and answer ranges as if each was asked as soon as its last row was there."""
+
+        def ask(left: int, right: int) -> Any:
+            return self.lookup(left, right, phi, method)
+
+        return self._answered(values, lefts, rights, at, ask)
+
     def query(
         self, window: Any, now: Any = None, phi: float | None = None, method: Method | None = None
     ) -> Any:

@@ -16,14 +16,21 @@ import numpy as np
 from windrow.columns.jit import njit
 from windrow.columns.ranges import Array
 from windrow.columns.shared.base import Shared
-from windrow.columns.shared.bits import leading_zeros, trailing_zeros
+from windrow.columns.shared.bits import (
+    leading_zeros,
+    ones,
+    trailing_zeros,
+    trailing_zeros_of_half,
+)
 from windrow.columns.shared.cells import combine, identity, lift, load, no_cells, store
+from windrow.columns.shared.mixed import no_batch, parted
 from windrow.columns.shared.values import Batch
 
 U = np.uint64
-_TOP = np.uint64(1 << 63)
 _CHUNK = 1 << 12
 """Rows whose levels are made one after the other: they fit the nearest cache."""
+_TOGETHER = 64
+"""Lookups whose intervals are found together."""
 
 
 @njit(cache=True, nogil=True)
@@ -50,44 +57,92 @@ def append(cells, items, row, levels):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def total(cells, left, right):  # type: ignore[no-untyped-def]
-    """The partial of rows ``left`` to ``right``: intervals that grow, then that shrink.
+def _parts(capacity, left, right):  # type: ignore[no-untyped-def]
+    """Where the intervals of rows ``left`` to ``right`` are: lengths and places of both kinds.
 
-    The row between the two kinds, m, is the one divisible by the highest power of two. The lengths
-    of the intervals before it are the bits of m − left, those of the intervals from it on the bits
-    of right + 1 − m. Level ℓ of the row in place p of level 0 is in place p >> ℓ. (The second kind
-    is taken from behind, which all these ⊕ allow.)
-
-    Three of each kind are taken at a time, since a processor cannot guess how many there are; where
-    there are no more, the place is 0, which holds nothing. Tried and lost: one at a time, more at a
-    time, and a loop over levels.
+    First come intervals that grow, then intervals that shrink. The row between the two kinds, m, is
+    the one divisible by the highest power of two. The lengths of the intervals before it are the
+    bits of m − left, those of the intervals from it on the bits of right + 1 − m.
     """
-    capacity = U(len(cells) >> 1)
     at, end = U(left), U(right) + U(1)
     top = U(63 - leading_zeros(at ^ end))
     m = (end >> top) << top
-    before, after = m - at, end - m
     behind = capacity + U(1) + ((m - U(1)) & (capacity - U(1)))
-    here = capacity + (m & (capacity - U(1)))
+    return m - at, end - m, behind, capacity + (m & (capacity - U(1)))
+
+
+@njit(inline="always")
+def _three(cells, front, back, before, after, behind, here):  # type: ignore[no-untyped-def]
+    """The next three intervals of each kind, and what is left of their lengths.
+
+    Level ℓ of the row in place p of level 0 is in place p >> ℓ. (The second kind is taken from
+    behind, which all these ⊕ allow.) Where there are no more, the level is 32 and the place 0,
+    which holds nothing: places have fewer bits. Tried and lost: one at a time, more at a time, a
+    loop over levels, the nine runs of blocks of four, intervals between their halves in place of
+    heap order, and places computed for 64 lookups at once, level by level.
+    """
+    for _ in range(3):
+        level = trailing_zeros_of_half(before)
+        front = combine(front, load(cells, (behind - before) >> level))
+        before &= before - U(1)
+        level = trailing_zeros_of_half(after)
+        after &= after - U(1)
+        back = combine(back, load(cells, (here + after) >> level))
+    return front, back, before, after
+
+
+@njit(inline="always")
+def _combined(cells, before, after, behind, here):  # type: ignore[no-untyped-def]
+    """The partial of the intervals that ``_parts`` found, three at a time.
+
+    Three, since a processor cannot guess how many there are.
+    """
     front, back = identity(cells), identity(cells)
     more = True
     while more:
-        for _ in range(3):
-            level = U(trailing_zeros(before | _TOP))
-            front = combine(front, load(cells, (behind - before) >> level))
-            before &= before - U(1)
-            level = U(trailing_zeros(after | _TOP))
-            after &= after - U(1)
-            back = combine(back, load(cells, (here + after) >> level))
+        front, back, before, after = _three(cells, front, back, before, after, behind, here)
         more = before | after != U(0)
     return combine(front, back)
 
 
 @njit(cache=True, nogil=True)
 def look_up(cells, lefts, rights, out):  # type: ignore[no-untyped-def]
-    """The partials of many ranges."""
-    for i in range(len(lefts)):
-        store(out, i, total(cells, lefts[U(i)], rights[U(i)]))
+    """The partials of many ranges, 64 at a time.
+
+    Where their intervals are is found by vector instructions. Then each takes as many intervals as
+    most of them need, whether it has them or not, and those that have more take the rest: nothing
+    is left for the processor to guess.
+    """
+    capacity = U(len(cells) >> 1)
+    befores, afters = np.empty(_TOGETHER, U), np.empty(_TOGETHER, U)
+    behinds, heres = np.empty(_TOGETHER, U), np.empty(_TOGETHER, U)
+    waiting = np.empty(_TOGETHER, np.int64)
+    for start in range(0, len(lefts), _TOGETHER):
+        size = min(_TOGETHER, len(lefts) - start)
+        intervals = U(0)
+        for j in range(size):
+            i = U(start + j)
+            before, after, behind, here = _parts(capacity, lefts[i], rights[i])
+            befores[U(j)], afters[U(j)], behinds[U(j)], heres[U(j)] = before, after, behind, here
+            intervals += max(ones(before), ones(after))
+        threes = (np.int64(intervals) // size + 2) // 3  # of the mean
+        more = 0
+        for j in range(size):
+            before, after, behind, here = befores[U(j)], afters[U(j)], behinds[U(j)], heres[U(j)]
+            front, back = identity(cells), identity(cells)
+            for _ in range(threes):
+                front, back, before, after = _three(cells, front, back, before, after, behind, here)
+            store(out, start + j, combine(front, back))
+            waiting[U(more)] = j
+            more += int(before | after != U(0))
+        for k in range(more):
+            j = waiting[U(k)]
+            before, after = befores[U(j)], afters[U(j)]
+            for _ in range(3 * threes):
+                before &= before - U(1)
+                after &= after - U(1)
+            rest = _combined(cells, before, after, behinds[U(j)], heres[U(j)])
+            store(out, start + j, combine(load(out, start + j), rest))
 
 
 @njit(cache=True, nogil=True)
@@ -105,8 +160,26 @@ def mixed(cells, levels, row, updates, items, widths, out):  # type: ignore[no-u
                 place >>= U(1)
                 store(cells, place, partial)
         else:
-            store(out, i, total(cells, row - widths[U(i)], row - 1))
+            before, after, behind, here = _parts(U(capacity), row - widths[U(i)], row - 1)
+            store(out, i, _combined(cells, before, after, behind, here))
     return row
+
+
+@njit(cache=True, nogil=True)
+def mixed_batches(cells, levels, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+    """The same, ``size`` operations at a time: their rows, then their lookups where they were.
+
+    The ring must hold as many rows more than the widest window.
+    """
+    rows, lefts, rights = no_batch(items, size)
+    asked = 0
+    for start in range(0, len(updates), size):
+        count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
+        append(cells, rows[:count], row, levels)
+        look_up(cells, lefts[:lookups], rights[:lookups], out[asked : asked + lookups])
+        row += count
+        asked += lookups
+    return asked
 
 
 class BInt(Shared):

@@ -17,6 +17,7 @@ from windrow.aggregates import Aggregate, Mean, Sum, as_aggregate
 from windrow.aggregates.codec import decode
 from windrow.aggregates.schema import frame, unframe
 from windrow.columns.ranges import Array
+from windrow.columns.shared.answering import answered
 from windrow.columns.shared.asked import ranges_given, times_given, window_rows
 from windrow.columns.shared.forms import FORMS, Form, compiled_names
 from windrow.columns.shared.rings import (
@@ -42,6 +43,8 @@ class Shared:
     """The last ``longest`` rows of a stream, any range of which can be looked up."""
 
     forms: ClassVar[dict[type[Aggregate], type[Form]]] = FORMS
+    historical: bool = True
+    """Whether ranges may end before the last row."""
     why_not: ClassVar[str] = "use the object form in windrow.shared, which takes any aggregate"
 
     def __init__(
@@ -69,6 +72,7 @@ class Shared:
         self._form = self.forms[type(self.aggregate)](self)
         self._check_kinds(self.kinds)
         self._capacity = power_of_two(longest or _SMALLEST)
+        self._spare = 0
         self._end = 0
         self._first = 0
         self.times: Array | None = None
@@ -90,11 +94,18 @@ class Shared:
         ``at``: their times, integers that never fall.
         """
         batch, kinds = self._batch(values)
+        times = self._admitted(batch, kinds, at)
+        if batch.size:
+            self._reserve(self._end + batch.size)
+            self._take(batch, times)
+
+    def _admitted(self, batch: Batch, kinds: list[str | None], at: Any) -> Array | None:
+        """The times of new rows, all checked; the structure is of these kinds from here on."""
         last = None if self.times is None or not self._end else self._time_of(self._end - 1)
         known = None if not self._end else self.times is not None
         times = times_given(at, batch.size, last, known, self._end)
         if not batch.size:
-            return
+            return times
         self._check_kinds(kinds)
         turned = [new for old, new in zip(self.kinds, kinds, strict=True) if old != new]
         if "float64" in turned:  # until now there was nothing but missing rows
@@ -102,8 +113,7 @@ class Shared:
             self.kinds = kinds
             self._restart(self.active.start, held, before)
         self.kinds = kinds
-        self._reserve(self._end + batch.size)
-        self._take(batch, times)
+        return times
 
     def _batch(self, values: Any) -> tuple[Batch, list[str | None]]:
         who = self._who
@@ -173,7 +183,12 @@ class Shared:
     @property
     def _prefixes(self) -> int:
         """The capacity of a ring that has a place before each row and after the last."""
-        return power_of_two((self.longest or self._capacity) + 1)
+        return power_of_two(self._kept + 1)
+
+    @property
+    def _kept(self) -> int:
+        """How many rows are held: those that may be asked for, and those of a mixed batch."""
+        return self._capacity if self.longest is None else self.longest + self._spare
 
     def _restart(self, first: int, batch: Batch, times: Array | None) -> None:
         """Hold these rows, numbered from ``first`` on, and no others."""
@@ -220,7 +235,19 @@ class Shared:
     def lookup_many(self, lefts: Any, rights: Any) -> pa.Array:
         """The aggregates of many ranges of rows, both ends included."""
         left, right = self._ranges(lefts, rights)
+        return self._found(left, right)
+
+    def _found(self, left: Array, right: Array, **how: Any) -> pa.Array:
+        """The answers of ranges that are checked."""
         return self._form.answers(self._raw(left, right), left, right)
+
+    def answer(self, values: Any, lefts: Any, rights: Any, *, at: Any = None) -> pa.Array:
+        """Add rows, and answer each range as if it was asked as soon as its last row was there.
+
+        So rows and lookups that come mixed are one call: a range may end at any row that was there
+        or is new, and reach back ``longest`` rows from there. The rows come, whatever the answers.
+        """
+        return answered(self, values, lefts, rights, at)
 
     def _ranges(self, lefts: Any, rights: Any) -> tuple[Array, Array]:
         left, right = ranges_given(lefts, rights)

@@ -16,6 +16,7 @@ from windrow.columns.shared import tree_kernels
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import combine, identity, inverse, lift, load, no_cells, store
 from windrow.columns.shared.forms import CountForm, Form, MeanForm, SumForm
+from windrow.columns.shared.mixed import no_batch, parted
 from windrow.columns.shared.rings import power_of_two, read_ring, write_ring
 from windrow.columns.shared.values import Batch
 from windrow.errors import BadSpecification
@@ -27,7 +28,7 @@ class Tree(Shared):
     """A balanced search tree over the rows: O(log N) for updates and lookups."""
 
     def _allocate(self) -> None:
-        size = (self.longest or self._capacity) + 1
+        size = self._kept + 1
         kind = self._form.cells
         self._nodes = np.zeros((size, 3), np.int64)
         self._keys = np.zeros(size, np.int64)
@@ -38,8 +39,7 @@ class Tree(Shared):
         return self._nodes, self._keys, self._own, self._total, self._state
 
     def _append(self, batch: Batch, row: int) -> None:
-        longest = self.longest or self._capacity
-        tree_kernels.append(*self._all(), self._form.items(batch, row), longest)
+        tree_kernels.append(*self._all(), self._form.items(batch, row), self._kept)
 
     def _raw(self, lefts: Array, rights: Array) -> Array:
         out = no_cells(self._form.cells, len(lefts))
@@ -72,7 +72,7 @@ def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _fold_many(rows, lefts, rights, out):  # type: ignore[no-untyped-def]
     for i in range(len(lefts)):
-        store(out, i, _folded(rows, out, lefts[i], rights[i]))
+        store(out, i, _folded(rows, out, lefts[U(i)], rights[U(i)]))
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +86,22 @@ def mixed_none(rows, row, updates, items, widths, out):  # type: ignore[no-untyp
         else:
             store(out, i, _folded(rows, out, row - widths[U(i)], row - 1))
     return row
+
+
+@njit(cache=True, nogil=True)
+def mixed_batches_none(ring, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+    """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
+    mask = len(ring) - 1
+    rows, lefts, rights = no_batch(items, size)
+    asked = 0
+    for start in range(0, len(updates), size):
+        count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
+        for j in range(count):
+            ring[U((row + j) & mask)] = rows[U(j)]
+        _fold_many(ring, lefts[:lookups], rights[:lookups], out[asked : asked + lookups])
+        row += count
+        asked += lookups
+    return asked
 
 
 class MaterialiseNone(Shared):
@@ -146,6 +162,7 @@ class MaterialiseAll(Shared):
     ``widths``: of the windows, all of which end at the last row. What can be subtracted only.
     """
 
+    historical = False
     forms: ClassVar[dict[type[Aggregate], type[Form]]] = {
         Count: CountForm,
         Sum: SumForm,

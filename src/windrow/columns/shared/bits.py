@@ -30,9 +30,31 @@ def trailing_zeros(typing_context: Any, x: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def trailing_zeros_of_half(typing_context: Any, x: Any) -> Any:
+    """How many zeros the lower 32 bits of an unsigned word end with; 32 where they are all zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        half = builder.trunc(arguments[0], ir.IntType(32))
+        zeros = builder.cttz(half, ir.Constant(ir.IntType(1), 0))
+        return builder.zext(zeros, ir.IntType(64))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def leading_zeros(typing_context: Any, x: Any) -> Any:
     """How many zeros an unsigned word begins with; 64 for 0."""
     return _zeros("ctlz")(typing_context, x)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def ones(typing_context: Any, x: Any) -> Any:
+    """How many bits of an unsigned word are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

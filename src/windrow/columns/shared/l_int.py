@@ -99,6 +99,7 @@ class LInt(Shared):
     ) -> None:
         self.classes = classes_of(widths)
         self.suffix = suffix
+        self.historical = not suffix
         widest = self.classes[-1][1]
         if suffix:
             longest = max(widest, longest or 0)

@@ -19,6 +19,7 @@ from windrow.aggregates import Aggregate, Schema
 from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.shared import quantile_kernels
+from windrow.columns.shared.answering import answered
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.forms import Form
 from windrow.columns.shared.methods import METHODS, interpolated, places
@@ -94,6 +95,23 @@ class Quantiles(Shared):
     ) -> pa.Array:
         """The quantiles of many ranges of rows; ``phi`` is one number, or one for each range."""
         left, right = self._ranges(lefts, rights)
+        return self._found(left, right, phi=phi, method=method)
+
+    def answer(
+        self,
+        values: Any,
+        lefts: Any,
+        rights: Any,
+        phi: float = 0.5,
+        method: str | None = None,
+        *,
+        at: Any = None,
+    ) -> pa.Array:
+        """Add rows, and answer ranges as if each was asked as soon as its last row was there."""
+        return answered(self, values, lefts, rights, at, phi=float(phi), method=method)
+
+    def _found(self, left: Array, right: Array, **how: Any) -> pa.Array:
+        phi, method = how["phi"], how["method"]
         name = self.method if method is None else _known(method)
         wanted = np.asarray(phi, np.float64)
         if not np.all((wanted >= 0.0) & (wanted <= 1.0)):

@@ -21,6 +21,7 @@ from windrow.columns.ranges import Array
 from windrow.columns.shared.base import Shared
 from windrow.columns.shared.cells import LEAST, combine, inverse, lift, load, no_cells, store
 from windrow.columns.shared.forms import CountForm, EndForm, Form, MeanForm, SumForm
+from windrow.columns.shared.mixed import no_batch, parted
 from windrow.columns.shared.totals import GeometricForm, MomentsForm, Totals, TotalsForm
 from windrow.columns.shared.values import Batch
 
@@ -59,6 +60,20 @@ def mixed(totals, row, updates, items, widths, out):  # type: ignore[no-untyped-
         else:
             store(out, i, inverse(newest, load(totals, (row - widths[U(i)]) & mask)))
     return row
+
+
+@njit(cache=True, nogil=True)
+def mixed_batches(totals, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+    """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
+    rows, lefts, rights = no_batch(items, size)
+    asked = 0
+    for start in range(0, len(updates), size):
+        count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
+        append(totals, rows[:count], row)
+        subtracted(totals, lefts[:lookups], rights[:lookups], out[asked : asked + lookups])
+        row += count
+        asked += lookups
+    return asked
 
 
 class RInt(Shared):

@@ -8,6 +8,7 @@ import numpy as np
 
 from windrow.columns.jit import njit
 from windrow.columns.shared.cells import combine, identity, lift, load, store
+from windrow.columns.shared.mixed import no_batch, parted
 
 U = np.uint64
 HEIGHT, LEFT, RIGHT = 0, 1, 2
@@ -157,3 +158,20 @@ def mixed(  # type: ignore[no-untyped-def]
             row = state[NEXT]
             left = row - widths[U(i)]
             store(out, i, ranged(nodes, keys, own, total, state[ROOT], left, row - 1))
+
+
+@njit(cache=True, nogil=True)
+def mixed_batches(  # type: ignore[no-untyped-def]
+    nodes, keys, own, total, state, longest, updates, items, widths, out, size
+):
+    """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
+    rows, lefts, rights = no_batch(items, size)
+    asked = 0
+    for start in range(0, len(updates), size):
+        row = state[NEXT]
+        count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
+        append(nodes, keys, own, total, state, rows[:count], longest)
+        answers = out[asked : asked + lookups]
+        look_up(nodes, keys, own, total, state, lefts[:lookups], rights[:lookups], answers)
+        asked += lookups
+    return asked
