@@ -1,7 +1,9 @@
-"""Hypothesis profiles: `ci` by default, `slow` for the long run."""
+"""Hypothesis profiles (`ci` by default, `slow` for the long run), and which worker runs what."""
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _COMMON = {
@@ -11,3 +13,33 @@ _COMMON = {
 settings.register_profile("ci", max_examples=50, stateful_step_count=20, **_COMMON)  # type: ignore[arg-type]
 settings.register_profile("slow", max_examples=1000, stateful_step_count=40, **_COMMON)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("WINDROW_TESTS", "ci"))
+
+FIRST = (
+    *("test_columns", "test_bank", "test_bucket"),
+    *("test_spark_tables", "test_streams", "test_stream_crashes", "test_stream_emission"),
+    *("test_spark_clusters", "test_spark_order", "test_spark_fit", "test_stream_rules"),
+    *("test_stream_evolution", "test_kafka", "test_serving", "test_spark_stretches"),
+    *("test_rule_source", "test_packaging", "test_demo", "test_examples", "test_report_page"),
+)
+"""What compiles the kernels that others find compiled; then what takes long, lest it come last."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files in order; the tests of a file stay as they are."""
+    last = len(FIRST)
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, last))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A worker runs all tests of a file, so that two do not compile the same kernels at once.
+
+    Files, not ``xdist_group``: pytest 9.2 changed what xdist 3.8 tells groups by, and it then
+    spreads their tests without a word.
+    """
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    config.option.loadscopereorder = False  # else by number of tests
+    return LoadFileScheduling(config, log)
