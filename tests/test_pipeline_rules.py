@@ -15,6 +15,7 @@ from tests.pipelines import payments, prepared, windrow, write_csv
 from tests.spark_session import local_session
 from tests.test_pipeline import RULES
 from windrow.cli.screen import rules_line
+from windrow.pipeline.building import RulesFrom
 from windrow.pipeline.checking import load
 from windrow.pipeline.running import explain, run
 
@@ -159,6 +160,7 @@ def test_rules_from_a_file_are_those_of_the_pipeline(tmp_path: Path) -> None:
         ({"rules": {"table": "t"}, "mode": "batch"}, FILE, "rules.table: rules from a table are"),
         ({"alerts.longest": None}, FILE, 'for so long rows are kept: longest = "1d"'),
         ({"alerts.checkpoint": None}, FILE, "alerts: a stream needs a folder for its state"),
+        ({"alerts.format": "csv"}, FILE, "alerts.format: an event has a map of values"),
         ({"alerts": None}, FILE, "rules: say where goes what the rules tell"),
         (
             {
@@ -251,7 +253,7 @@ def put(path: Path, text: str, age: float) -> None:
 @pytest.mark.xdist_group("streams")
 def test_rules_on_a_stream(tmp_path: Path) -> None:
     """Events are those of plain rules in process; the file that was changed is in force next."""
-    local_session()
+    spark = local_session()
     start = datetime(2024, 3, 1)
     rows = [  # no ties: in process, rows of one time come one after the other
         {**row, "at": str(start + timedelta(minutes=7 * place))}
@@ -307,3 +309,17 @@ def test_rules_on_a_stream(tmp_path: Path) -> None:
     assert {t["rule"] for t in second if t["event"] == "started"} >= {"some"}
     gone = [t for t in second if t["rule"] == "high"]
     assert all(t["event"] == "stopped" and t["message"] for t in gone)
+
+    rows_of = [("busy", 'count("1h") >= 4', 'count("1h") < 2'), ("odd", "amont > 1", None)]
+    table = spark.createDataFrame(rows_of, "name string, when string, until string")
+    table.write.parquet(str(tmp_path / "table"))
+    spark.sql(f"CREATE TABLE windrow_rules USING parquet LOCATION '{tmp_path}/table'")
+    try:
+        pipeline.rules_from = RulesFrom(table="windrow_rules", reread="5s")
+        run(pipeline)
+    finally:
+        spark.sql("DROP TABLE windrow_rules")
+    third = [t for t in told(tmp_path / "alerts") if t not in first and t not in second]
+    assert {t["version"][:6] for t in third} == {"table "}
+    assert [t["rule"] for t in third if t["event"] == "rejected"] == ["odd"]
+    assert {(t["rule"], t["event"]) for t in third} >= {("some", "stopped")}

@@ -69,7 +69,9 @@ def test_a_file_as_a_source(tmp_path: Path) -> None:
     again = reader(path)
     old(path, THIRD, 30)
     assert texts(again, start, first) == [(0, version, ONE)]
-    assert texts(again, first, again.latestOffset(broken, None))[0][2] == THIRD
+    third = again.latestOffset(broken, None)
+    assert texts(again, first, third)[0][2] == THIRD
+    assert again.latestOffset(first, None) == third  # asked twice, told twice
     path.unlink()
     assert reader(path).latestOffset(broken, None) == broken
     assert reader(path).latestOffset(start, None) == start

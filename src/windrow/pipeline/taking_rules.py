@@ -76,6 +76,10 @@ def _check_surroundings(document: Document, pipeline: "Pipeline") -> None:
         )
     elif not pipeline.streaming and pipeline.longest is not None:
         document.say(("alerts", "longest"), "for streams only: leave it out, or change mode")
+    if pipeline.streaming and pipeline.alerts is not None and pipeline.alerts.format == "csv":
+        document.say(
+            ("alerts", "format"), "an event has a map of values, for which csv has no place: json"
+        )
     if not pipeline.streaming and len(pipeline.features.key) != 1:
         document.say(("rules",), "rules need a key of one column: features.key = …")
 

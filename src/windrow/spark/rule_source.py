@@ -59,7 +59,7 @@ class _Text(InputPartition):
 
 
 class _Reader(DataSourceStreamReader):
-    """``look`` tells version and text, or None where there is nothing new to be told."""
+    """``look`` tells version and text, or None where nothing can be told."""
 
     def __init__(self, look: "_File | _Asked") -> None:
         self._look = look
@@ -69,7 +69,7 @@ class _Reader(DataSourceStreamReader):
         return _NOTHING
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, str]:
-        """The rules as they are now; those of ``start`` where nothing is new."""
+        """The rules as they are now; those of ``start`` where they are the same, or not there."""
         last = start if start is not None and start["text"] else self._last
         found = self._look()
         if found is not None:
@@ -96,14 +96,17 @@ def _packed(text: str) -> str:
 
 
 class _File:
-    """Looks at a file; None where it is as it was, not there, or not yet written to its end."""
+    """Looks at a file; None where it is not there, or not yet written to its end."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._seen: Any = None
+        self._found: tuple[str, str] | None = None
 
     def __call__(self) -> tuple[str, str] | None:
         try:
+            if self._found is not None and _stamp(self.path) == self._seen:
+                return self._found
             found = self._read()
             if found is not None and _broken(found[1]):
                 rest = found[0][0] / 1e9 + SETTLED_SECONDS - time.time()
@@ -120,12 +123,11 @@ class _File:
         self._seen, text = found
         changed = datetime.fromtimestamp(self._seen[0] / 1e9, UTC)
         name = os.path.basename(self.path)
-        return f"{name} {changed:%Y-%m-%dT%H:%M:%S}Z {digest(text)}", text
+        self._found = f"{name} {changed:%Y-%m-%dT%H:%M:%S}Z {digest(text)}", text
+        return self._found
 
     def _read(self) -> tuple[tuple[int, int, int], str] | None:
         before = _stamp(self.path)
-        if before == self._seen:
-            return None
         with open(self.path, encoding="utf-8") as file:
             text = file.read()
         return (before, text) if text.strip() and _stamp(self.path) == before else None
@@ -154,11 +156,11 @@ class _Asked:
     def __init__(self, server: str, seconds: float) -> None:
         self.server, self.seconds = server, seconds
         self._next = 0.0
+        self._found: tuple[str, str] | None = None
 
     def __call__(self) -> tuple[str, str] | None:
-        now = time.monotonic()
-        if now < self._next:
-            return None
+        if time.monotonic() < self._next:
+            return self._found
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(self.server)
@@ -166,7 +168,8 @@ class _Asked:
             except (OSError, ValueError):
                 found = None
         self._next = time.monotonic() + self.seconds
-        return None if found is None else (found[0], found[1])
+        self._found = None if found is None else (found[0], found[1])
+        return self._found
 
     @staticmethod
     def same(before: str, now: str) -> bool:

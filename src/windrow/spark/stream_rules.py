@@ -151,11 +151,11 @@ def _texts(session: Any, source: Any, reread: Any) -> Any:
     if isinstance(source, list | tuple):
         return None
     if isinstance(source, str | Path):
-        path = str(source)
+        path = str(source).removeprefix("file://")
         if os.path.isfile(path):
             return _own_source(session, file=os.path.abspath(path))
         if path.endswith((".toml", ".json", ".jsonl")):
-            raise BadSpecification(f"there is no file {path}: rules are read from it at the start")
+            raise BadSpecification(f"there is no file {path} where the driver runs")
         files = session.readStream.text(path, wholetext=True)
         return files.select(
             F.unix_micros("_metadata.file_modification_time").alias("place"),
