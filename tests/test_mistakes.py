@@ -420,7 +420,8 @@ def test_missing_extra(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "pyspark is not installed, which Spark needs: pip install 'windrow[spark]'" in errors
     monkeypatch.delitem(sys.modules, "windrow.spark", raising=False)
     with pytest.raises(
-        ImportError, match=r"windrow.spark needs PySpark: pip install 'windrow\[spa"
+        ImportError,
+        match=r"windrow.spark needs pyspark, which is not installed: pip install 'windrow\[spa",
     ):
         importlib.import_module("windrow.spark")
     code, _, errors = windrow(capsys, "run", prepared(tmp_path, engine="spark"), "--check")
