@@ -141,7 +141,7 @@ def test_findings_are_what_was_put_in() -> None:
     assert told["pauses"].what == "Pauses longer than a window: 10m 2, 1h 1"
     assert told["pauses"].example.startswith("longest 2.48 h, up to key a, 1970-01-01 02:30")
     assert 'nan = "missing"' in told["nans"].meaning
-    assert seen.findings.clean == ["no rows"]  # seven rows are too few to speak of silence
+    assert seen.findings.clean == ["an empty input"]  # seven rows are too few to speak of silence
 
 
 def test_silence_and_batches() -> None:
