@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.pipelines import payments, prepared, windrow, write_csv
 from tests.reports import HOSTILE, batches, readings, specification
-from tests.spark_session import frame, local_session
+from tests.spark_session import SLOW, frame, local_session
 from windrow import report
 from windrow.looks.axis import Axis
 from windrow.looks.points import Columns, corners, line, numbers
@@ -141,7 +141,7 @@ def test_findings_are_what_was_put_in() -> None:
     assert told["pauses"].what == "Pauses longer than a window: 10m 2, 1h 1"
     assert told["pauses"].example.startswith("longest 2.48 h, up to key a, 1970-01-01 02:30")
     assert 'nan = "missing"' in told["nans"].meaning
-    assert seen.findings.clean == ["no rows"]  # seven rows are too few to speak of silence
+    assert seen.findings.clean == ["an empty input"]  # seven rows are too few to speak of silence
 
 
 def test_silence_and_batches() -> None:
@@ -190,7 +190,7 @@ def test_large_spark_tables_are_looked_at_like_small_ones(tmp_path: Path) -> Non
     spec = specification()
     answers = spec(table)
     df = frame(spark, answers, 4)
-    few = report.Limits(cells=0, points=20_000, keys=3, sample=1000)
+    few = report.Limits(cells=0, points=10_900, keys=3, sample=1000)
     seen = report.section(spec, df, limits=few)
     made, data = seen.answers, seen.data
     wanted = answer_facts(spec, answers, few)
@@ -227,10 +227,11 @@ def test_large_spark_tables_are_looked_at_like_small_ones(tmp_path: Path) -> Non
         assert ours__.sampled
         assert [ours__.quantiles[i] for i in (0, -1)] == [theirs__.quantiles[i] for i in (0, -1)]
         assert 800 < len(ours__.sample) + ours__.odd <= 1200
-    asked = report.section(spec, df, keys=["d e"], limits=few).answers
-    assert asked is not None
-    assert [key.label for key in asked.chosen] == ["d e"]
     assert report.write(tmp_path / "r.html", seen) < MOST
+    if SLOW:
+        asked = report.section(spec, df, keys=["d e"], limits=few).answers
+        assert asked is not None
+        assert [key.label for key in asked.chosen] == ["d e"]
 
 
 # --- the file ------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Finding:
 
 
 CHECKS = {
-    "empty": "no rows",
+    "empty": "an empty input",
     "nulls": "nulls",
     "nans": "NaN",
     "infinities": "infinite values",
