@@ -6,6 +6,7 @@ answer is compared, bit by bit.
 """
 
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -156,7 +157,7 @@ def _spark(screen: Timeline, work: Path, master: str) -> Iterator[Any]:
             java = jvm.java.lang.System.getProperty("java.version")
             step.done = f"{spark.version} on Java {java}, {master}"
     except Exception as error:
-        raise WindrowError(f"Spark did not start: {error}\n{_tail(log)}") from error
+        raise WindrowError(f"Spark did not start: {error}\n{_kept(log)}") from error
     try:
         yield spark
     except WindrowError:
@@ -164,15 +165,18 @@ def _spark(screen: Timeline, work: Path, master: str) -> Iterator[Any]:
     except Exception as error:
         from windrow.spark.said import said
 
-        raise WindrowError(f"{said(error)}\n{_tail(log)}") from error
+        raise WindrowError(f"{said(error)}\n{_kept(log)}") from error
     finally:
         spark.stop()
 
 
-def _tail(log: Path) -> str:
-    """The end of Spark's log, which is gone after the demo."""
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return "\n".join(lines[-20:])
+def _kept(log: Path) -> str:
+    """Spark's log, out of the folder that goes, for who wants to know more."""
+    handle, path = tempfile.mkstemp(prefix="windrow-spark-", suffix=".log")
+    os.close(handle)
+    if log.exists():
+        shutil.copyfile(log, path)
+    return f"Spark's own log: {path}"
 
 
 def _as_tables(screen: Timeline, spark: Any, work: Path, made: list[Made], table: pa.Table) -> None:

@@ -1,5 +1,6 @@
 """A stream's state from outside, and the settings that tables and streams want."""
 
+import importlib.util
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,13 +47,25 @@ def stream_settings(buckets: int = 8) -> dict[str, str]:
 
 
 def refuse_other_providers(session: Any) -> None:
-    """Spark's operator keeps its state in RocksDB only, and says so late."""
+    """Spark's operator keeps its state in RocksDB only, and talks by protobuf: it says so late."""
+    if not _has_protobuf():
+        raise ImportError(
+            "Spark streams need protobuf, which is not installed: pip install 'windrow[spark]'",
+            name="google.protobuf",
+        )
     found = session.conf.get(PROVIDER, "")
     if "RocksDB" not in str(found):
         raise Refused(
             f"Spark's stateful operator needs the RocksDB state store: set {PROVIDER} to {ROCKS} "
             "before the query starts; windrow.spark.stream_settings() has this and other settings"
         )
+
+
+def _has_protobuf() -> bool:
+    try:
+        return importlib.util.find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:  # there is nothing of google's at all
+        return False
 
 
 @dataclass(frozen=True)
