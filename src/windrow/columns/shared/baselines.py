@@ -98,7 +98,8 @@ def mixed_batches_none(ring, row, updates, items, widths, out, size):  # type: i
         count, lookups = parted(updates, items, widths, start, row, rows, lefts, rights)
         for j in range(count):
             ring[U((row + j) & mask)] = rows[U(j)]
-        _fold_many(ring, lefts[:lookups], rights[:lookups], out[asked : asked + lookups])
+        for j in range(lookups):
+            store(out, asked + j, _folded(ring, out, lefts[U(j)], rights[U(j)]))
         row += count
         asked += lookups
     return asked
