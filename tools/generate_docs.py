@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from tools.row_picture import picture
+from tools.site import reference
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
 from windrow.pipeline.declaration import (
     AGGREGATES,
@@ -209,6 +211,8 @@ def pages() -> dict[Path, str]:
         DOCS / "algorithms" / "README.md": algorithms_index(),
         DOCS / "aggregates.md": aggregates_page(),
         DOCS / "support.md": support_page(),
+        DOCS / "rows.svg": picture(),
+        DOCS / "api.md": NOTE + reference.index(),
     }
     for name, algorithm in ALGORITHMS.items():
         found[DOCS / "algorithms" / f"{file_name(algorithm)}.md"] = algorithm_page(name, algorithm)
