@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
 from tools.site.reference import PAGES
 
 _SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -34,6 +37,18 @@ def add_navigation(app: Any, name: str, source: list[str]) -> None:
         source[0] += toctree(pages)
 
 
+class TrimBlocks(SphinxTransform):
+    """Examples end with an empty line, which doctest needs and readers do not."""
+
+    default_priority = 200
+
+    def apply(self, **_: Any) -> None:
+        for block in self.document.findall(nodes.literal_block):
+            text = block.astext().rstrip("\n")
+            block.rawsource, block[:] = text, [nodes.Text(text)]
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.add_transform(TrimBlocks)
     app.connect("source-read", add_navigation)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
