@@ -104,7 +104,7 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     write_csv(folder / "payments.csv", payments(60))
     rows = spark.read.csv(str(folder / "payments.csv"), header=True, inferSchema=True)
     rows = rows.withColumns({"ts": "at", "user_id": "user", "event_id": "payment"})  # as pages say
-    spark.sql("CREATE DATABASE pages")
+    spark.sql(f"CREATE DATABASE pages LOCATION '{folder / 'database'}'")
     for name in ("payments", "payments_archive"):
         rows.coalesce(1).write.parquet(str(folder / name))
         spark.sql(f"CREATE TABLE pages.{name} USING parquet LOCATION '{folder / name}'")

@@ -38,6 +38,7 @@ add_module_names = True
 toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 125
 
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_title = "windrow"
 html_static_path = ["static"]

@@ -104,7 +104,7 @@ def page(one: Page) -> str:
         kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
         out += f".. auto{kind}:: {one.module}.{name}\n"
         if kind == "class" and one.own_members:
-            out += "   :members:\n"
+            out += "   :members:\n   :special-members: __call__\n"
         if kind == "data":
             out += "   :no-value:\n"
         out += "\n"
