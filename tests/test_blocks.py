@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.blocks import PAGES, ROOT, Block, blocks, fences, page_folder, run_page
-from tests.pipelines import payments, write_csv
+from tests.pipelines import payments, prepared, windrow, write_csv
 from tests.spark_session import spark  # noqa: F401
 from tests.test_pipeline_docs import PAGES as PIPELINE_PAGES
 from windrow.cli.main import parser
@@ -55,30 +55,33 @@ def test_commands_are_run_on_their_pages() -> None:
 def test_the_words_of_commands(block: Block) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     targets |= {f"bench-{name}" for name in _variable("BENCHES").split()}
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = re.sub(r"\\\n", " ", block.text).splitlines()
-    for line in lines:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for line in re.sub(r"\\\n", " ", block.text).splitlines():
         if block.language == "console" and not line.startswith("$ "):
             continue
-        words = shlex.split(line.removeprefix("$ "), comments=True)
-        match words:
-            case []:
-                pass
-            case ["make", *names]:
-                assert {name for name in names if "=" not in name} <= targets, line
-            case ["windrow", *arguments]:
-                parser().parse_args(arguments)
-            case ["pip", "install", package]:
-                found = re.fullmatch(r"windrow(?:\[([\w,]+)\])?", package)
-                assert found, line
-                wanted = set((found[1] or "").split(",")) - {""}
-                assert wanted <= set(extras["optional-dependencies"]), line
-            case ["python", "-m", module, *_]:
-                assert importlib.util.find_spec(module) is not None, line
-            case ["python", file, *_]:
-                assert (ROOT / file).is_file(), line
-            case _:
-                pytest.fail(f"{block}: nobody checks {line!r}: teach this test, or use console")
+        for part in line.removeprefix("$ ").split("&&"):
+            _check_words(shlex.split(part, comments=True), targets, set(extras), f"{block}: {line}")
+
+
+def _check_words(words: list[str], targets: set[str], extras: set[str], place: str) -> None:
+    match words:
+        case []:
+            pass
+        case ["make", *names]:
+            assert {name for name in names if "=" not in name} <= targets, place
+        case ["windrow", *arguments]:
+            parser().parse_args(arguments)
+        case ["pip", "install", package]:
+            found = re.fullmatch(r"windrow(?:\[([\w,]+)\])?", package)
+            assert found, place
+            assert set((found[1] or "").split(",")) - {""} <= extras, place
+        case ["python", "-m", module, *_]:
+            assert importlib.util.find_spec(module) is not None, place
+        case ["python", file, *_]:
+            assert (ROOT / file).is_file(), place
+        case _:
+            pytest.fail(f"{place}: nobody checks this; teach the test, or use console")
 
 
 def _variable(name: str) -> str:
@@ -88,11 +91,19 @@ def _variable(name: str) -> str:
 
 
 @pytest.mark.parametrize("block", of("toml"))
-def test_toml_is_a_pipeline_or_rules(block: Block) -> None:
-    if "[source]" in block.text:
+def test_toml_is_a_pipeline_a_part_of_one_or_rules(
+    block: Block, tmp_path: Path, capsys: Any
+) -> None:
+    if "[[rule]]" in block.text:
+        errors = [rule.error for rule in read_rules(block.text)]
+        assert errors == [None] * block.text.count("[[rule]]")
+    elif "[source]" in block.text:
         assert block.file is not None, "a pipeline has a name, so that the test of its page runs it"
-        return
-    assert [rule.error for rule in read_rules(block.text)] == [None] * block.text.count("[[rule]]")
+    else:
+        path = prepared(tmp_path)
+        path.write_text(path.read_text() + block.text)
+        code, _, said = windrow(capsys, "run", path, "--check")
+        assert code == 0, said
 
 
 @pytest.fixture(scope="module")

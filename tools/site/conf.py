@@ -43,6 +43,7 @@ html_theme = "furo"
 html_title = "windrow"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_show_search_summary = False  # it would fetch pages, which browsers refuse to files
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
