@@ -27,7 +27,11 @@ def test_pipelines_by_example(
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text)
-            if block.language == "toml" and "[[rule]]" not in block.text and block.file != "wrong.toml":
+            if (
+                block.language == "toml"
+                and "[[rule]]" not in block.text
+                and block.file != "wrong.toml"
+            ):
                 code, _, errors = windrow(capsys, "run", block.file, "--check")
                 assert code == 0, (str(block), errors)
         if block.language != "console":

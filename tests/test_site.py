@@ -14,7 +14,17 @@ from tools.site.reference import PAGES
 import windrow as wr
 from tests.blocks import ROOT
 
-PACKAGES = ("shared", "filters", "approx", "stores", "windows", "rules", "testing", "pipeline")
+PACKAGES = (
+    "shared",
+    "filters",
+    "approx",
+    "stores",
+    "windows",
+    "rules",
+    "testing",
+    "pipeline",
+    "report",
+)
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -42,7 +42,7 @@ PAGES = (
         "slides",
         "Windows and policies",
         "windrow",
-        ("rows", "time", "bounds", "at_most", "policy", "useful"),
+        ("rows", "time", "bounds", "at_most", "policy", "useful", "Window"),
     ),
     Page("aggregate", "Aggregate: write your own", "windrow", ("Aggregate", "Several")),
     Page(
@@ -82,6 +82,7 @@ PAGES = (
         ("Features", "Current", "Upserts", "stamp_of", "key_name"),
     ),
     Page("pipeline", "Pipelines", "windrow.pipeline", _all("windrow.pipeline")),
+    Page("report", "Reports", "windrow.report", _all("windrow.report")),
     Page("testing", "Testing", "windrow.testing", _all("windrow.testing")),
     Page("errors", "Errors", "windrow.errors", _ERRORS),
 )
