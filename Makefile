@@ -75,9 +75,9 @@ bench-kafka: setup kafka redis
 bench-stores: setup redis
 	$(BIN)/python -m benchmarks.stores
 
-docs: setup
+docs: setup  # the pages that follow from the code, then the site: build/site/index.html
 	$(BIN)/python -m tools.generate_docs
-	$(BIN)/python -m pytest -q README.md docs
+	$(BIN)/python -m tools.site
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,9 +11,11 @@ from tools.kafka_broker import KafkaBroker, create_topics
 from tools.kafka_jars import kept_jars
 from tools.redis_server import RedisServer
 
+from tests.blocks import page_folder, run_page
 from tests.examples import EXAMPLES, example
 from tests.spark_session import SLOW, spark  # noqa: F401
 
+PAGE = Path(__file__).parent.parent / "docs" / "serving.md"
 pytestmark = pytest.mark.xdist_group("streams")
 KAFKA = "kafka_to_redis"
 
@@ -77,6 +79,18 @@ def check(lines: list[str], count: int) -> None:
         and line.endswith(": not Avro of the schema")
         for line in letters
     )
+
+
+def test_the_page_about_serving(
+    spark: Any,  # noqa: F811
+    broker: KafkaBroker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with RedisServer() as redis, page_folder(spark, tmp_path, monkeypatch) as names:
+        servers = {"127.0.0.1:9092": broker.address, "redis://127.0.0.1:6379/0": redis.url}
+        assert run_page(PAGE, names, servers) == 2
+        assert names["found"] is None
 
 
 @pytest.mark.skipif(not SLOW, reason="two queries and a broker: a minute")

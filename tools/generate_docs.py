@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from tools.row_picture import picture
+from tools.site import reference
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
 from windrow.pipeline.declaration import (
     AGGREGATES,
@@ -87,41 +89,24 @@ def accepted_by(aggregate: Aggregate) -> str:
 def aggregates_page() -> str:
     out = NOTE + "# Aggregates\n\n"
     out += (
-        "Every aggregate runs on every general algorithm; the last column names the special ones "
-        "that also take it. What the promises mean is in `windrow.Aggregate`; "
+        'Every aggregate runs on every general algorithm; "also on" names the special ones '
+        "that take it too. What the promises mean is in [writing your own](own_aggregates.md); "
         "`windrow.testing.check_laws` checks them, for yours too.\n\n"
     )
-    out += header(
-        "aggregate",
-        "column name",
-        "what it is",
-        "kind",
-        "inputs",
-        "commutative",
-        "invertible",
-        "selective",
-        "reproducible",
-        "empty window",
-        "partial",
-        "also on",
-    )
+    out += header("aggregate", "what it is", "column name", "inputs", "kind", "empty window")
     for name, kind in REGISTRY.items():
         a = kind()
         inputs = ", ".join(kind("x").input_kinds if name == "Count" else a.input_kinds)
-        out += cells(
-            f"`{name}`",
-            f"`{a.name}`",
-            first_line(kind).replace("``", "`"),
-            a.kind,
-            inputs,
-            YES[a.commutative],
-            YES[a.invertible],
-            YES[a.selective],
-            YES[a.reproducible],
-            "null" if a.empty is None else a.empty,
-            f"`{a.partial_schema}`",
-            accepted_by(a),
-        )
+        empty = "null" if a.empty is None else a.empty
+        said = first_line(kind).replace("``", "`")
+        out += cells(f"`{name}`", said, f"`{a.name}`", inputs, a.kind, empty)
+    out += "\n## Promises and partials\n\n"
+    promises = ("commutative", "invertible", "selective", "reproducible")
+    out += header("aggregate", *promises, "also on", "partial")
+    for name, kind in REGISTRY.items():
+        a = kind()
+        kept = [YES[getattr(a, promise)] for promise in promises]
+        out += cells(f"`{name}`", *kept, accepted_by(a), f"`{a.partial_schema}`")
     assert Aggregate.identity is EMPTY
     out += (
         "\n## Sequential\n\nTheir states cannot be merged, so there is no combine: `Rolling` feeds "
@@ -209,6 +194,8 @@ def pages() -> dict[Path, str]:
         DOCS / "algorithms" / "README.md": algorithms_index(),
         DOCS / "aggregates.md": aggregates_page(),
         DOCS / "support.md": support_page(),
+        DOCS / "rows.svg": picture(),
+        DOCS / "api.md": NOTE + reference.index(),
     }
     for name, algorithm in ALGORITHMS.items():
         found[DOCS / "algorithms" / f"{file_name(algorithm)}.md"] = algorithm_page(name, algorithm)

@@ -32,20 +32,24 @@ class Rolling:
     arrays; the answer is of the same type, in the same order, with one more column for each
     aggregate and window, called ``{column}_{aggregate}_{window}``.
 
-    ``key``: columns whose values each have windows of their own. ``time``: the column that orders
-    rows and that time windows are about; without it, rows are in the order they come. ``tie``:
-    columns that order rows of equal time; ``tie="any"`` accepts any order among them, which Spark
-    must be told (a column of that name is ``tie=["any"]``). ``windows``: a list, or a dict of
-    names. ``every``: ticks instead of rows: one answer per key and multiple of ``every`` (from
-    ``origin``, the epoch by default), while the longest window is not empty. ``min_rows``: fewer
-    rows with all inputs present give null. ``nan``, ``overflow``: see the aggregates. ``unit``:
-    what float times count. ``threads``: all cores by default. ``algorithm``: ``"auto"``, or one of
-    ``explain()``'s names.
-    ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
-    ``lateness``: on streams, how much later than others a row may come; see ``docs/streaming.md``.
-    ``emit``: ``"rows"``, an answer for every row; on streams also ``"changes"``, the answers of
-    keys that changed with a batch, and ``"immediately"``, which waits for no late rows; see
-    ``docs/emission.md``.
+    - ``windows``: a list, or a dict of names. ``aggregates``: a list.
+    - ``key``: columns whose values each have windows of their own.
+    - ``time``: the column that orders rows and that time windows are about; without it, rows are in
+      the order they come. ``unit``: what float times count.
+    - ``tie``: columns that order rows of equal time; ``tie="any"`` accepts any order among them,
+      which Spark must be told (a column of that name is ``tie=["any"]``).
+    - ``every``: ticks instead of rows: one answer per key and multiple of ``every`` (from
+      ``origin``, the epoch by default), while the longest window is not empty.
+    - ``min_rows``: fewer rows with all inputs present give null.
+    - ``nan``, ``overflow``: see the aggregates.
+    - ``threads``: all cores by default.
+    - ``algorithm``: ``"auto"``, or one of ``explain()``'s names.
+    - ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
+    - ``lateness``: on streams, how much later than others a row may come; see
+      ``docs/streaming.md``.
+    - ``emit``: ``"rows"``, an answer for every row; on streams also ``"changes"``, the answers of
+      keys that changed with a batch, and ``"immediately"``, which waits for no late rows; see
+      ``docs/emission.md``.
     """
 
     def __init__(

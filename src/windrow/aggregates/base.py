@@ -82,14 +82,33 @@ class Aggregate:
 
     name: str = ""
     """The stem of output columns; the class's name in snake case unless declared."""
+
     kind: Kind = "bounded"
+    """``"bounded"``: partials do not grow with the window; ``"holistic"``: they do;
+    ``"sequential"``: there is no combine."""
+
     commutative: bool = False
+    """A promise: a ⊕ b = b ⊕ a. Spark then needs no ``tie=``."""
+
     invertible: bool = False
+    """A promise: ``inverse(a ⊕ b, a)`` is exactly b."""
+
     selective: bool = False
+    """A promise: a ⊕ b is a or b, the object itself."""
+
     reproducible: bool = False
+    """A promise: the answer's bits do not depend on how combines are grouped, on any engine."""
+
     identity: Any = EMPTY
+    """A partial with which ⊕ changes nothing. It shows the types of the partial's fields, which
+    compiled kernels need to know."""
+
     empty: Any = None
+    """The answer of a window without rows."""
+
     schema: Schema | None = None
+    """The types of the partial's fields, where ``identity`` does not show them."""
+
     inputs: tuple[str, ...] | None = None
     """What each input is: any, orderable, number, positive, integer, boolean, text, string, or
     bytes."""

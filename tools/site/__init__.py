@@ -1,0 +1,1 @@
+"""The documentation as a site: Sphinx over the Markdown of this repository, as it stands."""
