@@ -380,15 +380,15 @@ def picture(
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    size = (5.6 * len(panels), 4.2) if len(panels) > 1 else (6.4, 4.2)
+    size = (5.6 * len(panels) + 2, 4.2) if len(panels) > 1 else (6.4, 4.2)
     figure, axes = plt.subplots(
         1, len(panels), figsize=size, layout="constrained", sharey=True, squeeze=False
     )
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         colours: dict[str, str] = {}
         for label, points in curves.items():
-            name, _, form = label.partition(", ")
-            colour = colours.setdefault(name, f"C{len(colours)}")
+            structure, _, form = label.partition(", ")
+            colour = colours.setdefault(structure, f"C{len(colours)}")
             style = "--" if form == "one at a time" else "-"
             x, y = zip(*points, strict=True)
             axis.plot(x, y, style, color=colour, marker="o", markersize=4, label=label)
@@ -397,7 +397,11 @@ def picture(
             axis.set_xscale("log")
         axis.grid(alpha=0.3, which="both")
     axes[0][0].set_ylabel(labels[1])
-    axes[0][0].legend(fontsize=8)
+    if len(panels) > 1:
+        handles, labels_shown = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels_shown, fontsize=8, loc="outside right center")
+    else:
+        axes[0][0].legend(fontsize=8)
     figure.savefig(RESULTS / name, dpi=110)
     plt.close(figure)
 
