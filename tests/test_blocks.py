@@ -127,12 +127,10 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     yield folder
     spark.sql("USE default")
     spark.sql("DROP DATABASE pages CASCADE")
-    for name in set(spark.conf.getAll) - set(settings):
-        if spark.conf.isModifiable(name):  # a page sets some that only a new session takes
-            spark.conf.unset(name)
-    for name, value in settings.items():
-        if spark.conf.isModifiable(name):
-            spark.conf.set(name, value)
+    for name in filter(spark.conf.isModifiable, set(spark.conf.getAll) - set(settings)):
+        spark.conf.unset(name)
+    for name in filter(spark.conf.isModifiable, settings):
+        spark.conf.set(name, settings[name])
 
 
 @pytest.mark.xdist_group("streams")

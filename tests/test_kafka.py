@@ -89,7 +89,7 @@ def test_the_page_about_serving(
 ) -> None:
     with RedisServer() as redis, page_folder(spark, tmp_path, monkeypatch) as names:
         servers = {"127.0.0.1:9092": broker.address, "redis://127.0.0.1:6379/0": redis.url}
-        assert run_page(PAGE, names, servers) == 2
+        assert run_page(PAGE, names, servers) == 3
         assert names["found"] is None
 
 
