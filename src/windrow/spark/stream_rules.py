@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -179,7 +180,11 @@ def _texts(session: Any, source: Any, reread: Any) -> Any:
 
 
 def _own_source(session: Any, **options: Any) -> Any:
-    session.dataSource.register(RuleSource)
+    try:
+        session.dataSource.register(RuleSource)
+    except AnalysisException as error:  # another session of this process has it: it is found there
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     return session.readStream.format(FORMAT).options(**options).load()
 
 
