@@ -28,6 +28,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from windrow.rules.texts import digest, read_rules, written
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before Spark 4.2, where that trigger then makes one batch of everything
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Not known yet."""
+
+
 FORMAT = "windrow_rules"
 SCHEMA = "place bigint, version string, text string"
 SETTLED_SECONDS = 1.0
@@ -58,12 +66,17 @@ class _Text(InputPartition):
     """The one row of a batch in which rules change."""
 
 
-class _Reader(DataSourceStreamReader):
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """``look`` tells version and text, or None where nothing can be told."""
 
     def __init__(self, look: "_File | _Asked") -> None:
         self._look = look
         self._last = _NOTHING
+        self._fixed: list[tuple[str, str] | None] = []
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The rules of now are in force until all that is there has been read."""
+        self._fixed = [self._look()]
 
     def initialOffset(self) -> dict[str, str]:
         return _NOTHING
@@ -71,7 +84,7 @@ class _Reader(DataSourceStreamReader):
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, str]:
         """The rules as they are now; those of ``start`` where they are the same, or not there."""
         last = start if start is not None and start["text"] else self._last
-        found = self._look()
+        found = self._fixed[0] if self._fixed else self._look()
         if found is not None:
             now = {"version": found[0], "text": _packed(found[1])}
             if now["text"] != last["text"] or not self._look.same(last["version"], found[0]):
