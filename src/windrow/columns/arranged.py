@@ -26,8 +26,10 @@ from windrow.columns import own
 from windrow.columns.answers import BUILT_IN
 from windrow.columns.builtin import kernels
 from windrow.columns.expansions import exact_variances
+from windrow.columns.forms import Form
 from windrow.columns.jit import njit
 from windrow.columns.own_answers import whole_products
+from windrow.columns.partial_slots import OwnSlot, PythonSlot
 from windrow.columns.power_sums import from_parts
 from windrow.columns.prepare import (
     Column,
@@ -41,17 +43,8 @@ from windrow.columns.prepare import (
     valid_of,
 )
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.slots import (
-    Arrays,
-    Form,
-    MonomialSlot,
-    OddSlot,
-    OwnSlot,
-    PowerSlot,
-    PythonSlot,
-    Slot,
-    filled,
-)
+from windrow.columns.slots import Arrays, Slot, filled
+from windrow.columns.sum_slots import MonomialSlot, OddSlot, PowerSlot
 from windrow.columns.task import Task, differences, prefix_sums
 from windrow.columns.totals import means_of_logarithms
 
