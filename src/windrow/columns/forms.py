@@ -7,12 +7,12 @@ import pyarrow as pa
 from windrow.aggregates import Aggregate, Count, GeometricMean, Mean, StdDev, Sum, Variance
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
+from windrow.columns.column import number_column
 from windrow.columns.middles import ENDS, PICKS, RUNS
 from windrow.columns.partial_slots import OwnSlot, PythonSlot
 from windrow.columns.picked import SEVERAL
 from windrow.columns.plain import COMPILED
 from windrow.columns.power_kernels import KINDS as POWERS
-from windrow.columns.prepare import number_column
 from windrow.columns.slots import InputSlot, PickSlot, RowsSlot, SeveralSlot, Slot
 from windrow.columns.sum_slots import MonomialSlot, OddSlot, PowerOddSlot, PowerSlot, TotalSlot
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from windrow.aggregates import EMPTY, Aggregate
 from windrow.columns import own
+from windrow.columns.column import Column, array_of, numbers_of, valid_of
 from windrow.columns.middles import lifted_runs, run_sums
-from windrow.columns.prepare import Column, Prepared, array_of, numbers_of, valid_of
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.columns.slots import Arrays, Slot, missing_of, present_rows
 from windrow.columns.task import input_columns

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates import Aggregate
+from windrow.columns.column import array_of, number_column, numbers_of, valid_of
 from windrow.columns.middles import PICKS, pick, run_sums
 from windrow.columns.picked import picked_rows
-from windrow.columns.prepare import Prepared, array_of, number_column, numbers_of, valid_of
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.columns.task import input_columns
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from windrow.aggregates import Aggregate, Variance
 from windrow.aggregates.power_sums import Monomial, PowerSums
+from windrow.columns.column import Column, array_of, numbers_of, valid_of
 from windrow.columns.expansions import shortest, shortest_integers, squares
 from windrow.columns.middles import LARGEST_EXACT, SQUARES_EXACT
 from windrow.columns.power_sums import degree, parts_of, plain_inputs
-from windrow.columns.prepare import Column, Prepared, array_of, numbers_of, valid_of
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.columns.slots import Arrays, Slot, missing_of, present_rows
 from windrow.columns.task import input_columns
