@@ -17,7 +17,7 @@ from tests.test_rolling import FLOATS, WINDOWS, check, tables
 from windrow.aggregates.codec import Reader, decode, encode
 from windrow.aggregates.quantile import INTERPOLATES, PICKS, interpolated
 from windrow.columns import bits, sorted_blocks
-from windrow.columns.prepare import Column
+from windrow.columns.column import Column
 from windrow.columns.sorted_blocks import Span, sort_rows
 from windrow.errors import BadSpecification, BadValue
 from windrow.testing import check_laws

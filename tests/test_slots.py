@@ -22,18 +22,10 @@ from tests.pairs import GeoMean
 from tests.tables import expected
 from windrow.aggregates.schema import Field, Schema
 from windrow.columns.arranged import Arranged, Piece, answer, fold, lifted, slots_of
-from windrow.columns.slots import (
-    Form,
-    InputSlot,
-    MonomialSlot,
-    OwnSlot,
-    PickSlot,
-    PowerSlot,
-    PythonSlot,
-    RowsSlot,
-    TotalSlot,
-    form_of,
-)
+from windrow.columns.forms import Form, form_of
+from windrow.columns.partial_slots import OwnSlot, PythonSlot
+from windrow.columns.slots import InputSlot, PickSlot, RowsSlot
+from windrow.columns.sum_slots import MonomialSlot, PowerSlot, TotalSlot
 from windrow.testing.strategies import FLOATS
 from windrow.windows.compare import equal, same
 

@@ -15,8 +15,8 @@ import windrow as wr
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, STRUCTURES, assert_same
 from tests.test_rolling import FLOATS
+from windrow.columns.column import number_column
 from windrow.columns.middles import NOTHING, Middle, fold, inserted, needs_lists, stand_ins
-from windrow.columns.prepare import number_column
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, reach_ranges
 from windrow.spark.stretches import Layout, Line, reaches_of
 from windrow.spark.worker import answer_stretches, fold_batches

@@ -19,9 +19,10 @@ from windrow.columns.arranged import Arranged, Piece, codes_of
 from windrow.columns.bucket import Bucket
 from windrow.columns.carried import LAST_VALUES, PAIRS, RULE, TEXT
 from windrow.columns.cells import Cell, Cells
+from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.conditions import Known, Moments, known
 from windrow.columns.emission import EMISSIONS, Keys, every_key, first_of_each, moments, stirred
-from windrow.columns.prepare import array_of, by_code, plain_column, typed
+from windrow.columns.key_runs import by_code
 from windrow.columns.ranges import Array
 from windrow.columns.rule_set import Condition, RuleSet, Watch, digest_of, known_rules, rule_set
 from windrow.columns.stream_plan import LONG_AGO, StreamPlan

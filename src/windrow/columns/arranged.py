@@ -25,33 +25,25 @@ from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BUILT_IN
 from windrow.columns.builtin import kernels
-from windrow.columns.expansions import exact_variances
-from windrow.columns.jit import njit
-from windrow.columns.own_answers import whole_products
-from windrow.columns.power_sums import from_parts
-from windrow.columns.prepare import (
+from windrow.columns.column import (
     Column,
-    Prepared,
     array_of,
-    by_code,
-    key_codes,
     number_column,
     numbers_of,
     plain_column,
     valid_of,
 )
+from windrow.columns.expansions import exact_variances
+from windrow.columns.forms import Form
+from windrow.columns.jit import njit
+from windrow.columns.key_runs import by_code, key_codes
+from windrow.columns.own_answers import whole_products
+from windrow.columns.partial_slots import OwnSlot, PythonSlot
+from windrow.columns.power_sums import from_parts
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.slots import (
-    Arrays,
-    Form,
-    MonomialSlot,
-    OddSlot,
-    OwnSlot,
-    PowerSlot,
-    PythonSlot,
-    Slot,
-    filled,
-)
+from windrow.columns.slots import Arrays, Slot, filled
+from windrow.columns.sum_slots import MonomialSlot, OddSlot, PowerSlot
 from windrow.columns.task import Task, differences, prefix_sums
 from windrow.columns.totals import means_of_logarithms
 

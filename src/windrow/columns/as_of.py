@@ -14,8 +14,9 @@ import pyarrow as pa
 from windrow.columns import bounds as find
 from windrow.columns import engine
 from windrow.columns.answers import answer
+from windrow.columns.column import array_of, numbers_of, plain_column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import Prepared, array_of, numbers_of, plain_column
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
 from windrow.errors import BadSpecification, Refused

@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
-from windrow.columns.prepare import Prepared, array_of
+from windrow.columns.column import array_of
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.rolling import Rolling

@@ -25,12 +25,13 @@ import pyarrow as pa
 
 from windrow.columns import carried
 from windrow.columns.cells import Cell, Cells, Shelf
+from windrow.columns.column import array_of, plain_column, valid_of
 from windrow.columns.contract import adapt
 from windrow.columns.counter_cells import CounterCells
 from windrow.columns.emission import EMISSIONS
-from windrow.columns.prepare import Prepared, array_of, plain_column, time_column, valid_of
+from windrow.columns.forms import form_of
+from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
-from windrow.columns.slots import form_of
 from windrow.columns.stream_plan import LONG_AGO, Chunks, Head, StreamPlan, Turn, ticks
 from windrow.columns.views import New, RowsView, TimeView, view_of
 from windrow.errors import Refused

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns.cells import decoded
-from windrow.columns.prepare import array_of
+from windrow.columns.column import array_of
 from windrow.columns.stream_plan import Head
 
 SOURCE = "__windrow_source"

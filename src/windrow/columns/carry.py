@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
+from windrow.columns.column import array_of
 from windrow.columns.ordered import ORDER, arranged, whole_moments
-from windrow.columns.prepare import Prepared, array_of, time_column
+from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
 from windrow.columns.sequential import Counters, keys_of_runs, machines_of, scattered
 from windrow.rolling import Rolling

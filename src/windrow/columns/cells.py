@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.schema import frame, unframe
-from windrow.columns.prepare import array_of, numbers_of, plain_column, valid_of
+from windrow.columns.column import array_of, numbers_of, plain_column, valid_of
 from windrow.errors import BadBytes
 from windrow.stores.chunks import Space, chunk_number
 

@@ -21,9 +21,10 @@ from windrow.aggregates import (
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BUILT_IN, way_of
+from windrow.columns.column import Column
 from windrow.columns.middles import ENDS
 from windrow.columns.power_kernels import KINDS as POWERS
-from windrow.columns.prepare import Column, Prepared
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges
 
 

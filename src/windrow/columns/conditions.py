@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.prepare import numbers_of, valid_of
+from windrow.columns.column import numbers_of, valid_of
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification
 from windrow.rules.expression import Expression, place_of

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from windrow.columns.approx.hashes import key_hashes
 from windrow.columns.cells import Cell, Cells, Shelf
-from windrow.columns.prepare import Prepared, array_of, numbers_of, plain_column
+from windrow.columns.column import array_of, numbers_of, plain_column
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.columns.sequential import Arrays, Counters, Machine, State, keys_of_runs, machines_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn

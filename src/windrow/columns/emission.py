@@ -17,14 +17,8 @@ import pyarrow as pa
 from numba import njit
 
 from windrow.columns.arranged import codes_of
-from windrow.columns.prepare import (
-    array_of,
-    by_code,
-    numbers_of,
-    plain_column,
-    typed,
-    valid_of,
-)
+from windrow.columns.column import array_of, numbers_of, plain_column, typed, valid_of
+from windrow.columns.key_runs import by_code
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import ticks as ticks_of
 from windrow.columns.views import New, RowsView, State, TimeView

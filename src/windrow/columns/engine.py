@@ -5,9 +5,10 @@ import pyarrow as pa
 
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer, way_of
+from windrow.columns.column import plain_column
 from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
-from windrow.columns.prepare import Prepared, plain_column, time_column
+from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.columns.sequential import sequential_answers
 from windrow.errors import BadSpecification

@@ -8,11 +8,11 @@ import pyarrow as pa
 from windrow.aggregates import ArgMin, First, Min, MinCount, RelativeVariation
 from windrow.columns.answer_types import corners
 from windrow.columns.builtin import kernels
+from windrow.columns.column import array_of
 from windrow.columns.jit import njit
 from windrow.columns.lists import canonical_values
 from windrow.columns.own_answers import interpreted
 from windrow.columns.picked import falling
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.task import Task, too_large
 from windrow.columns.turned import ORDERED_NAN, ordered, turned

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import as_of, engine
-from windrow.columns.prepare import array_of, numbers_of, valid_of
+from windrow.columns.column import array_of, numbers_of, valid_of
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling, window_columns
 

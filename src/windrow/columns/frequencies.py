@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from windrow.aggregates import Entropy
 from windrow.columns.bits import lowest
+from windrow.columns.column import array_of
 from windrow.columns.distinct import coded
 from windrow.columns.jit import njit
 from windrow.columns.members import NOTHING, ONE, drop, empty_set, put, range_at
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
 from windrow.columns.task import Task

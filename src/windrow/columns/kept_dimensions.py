@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from windrow.aggregates import Aggregate, Count, First, Last, Max, Min, Sum
 from windrow.columns import own
+from windrow.columns.column import Column
 from windrow.columns.extremes import next_valid, previous_valid
 from windrow.columns.kept_text import Dimension
-from windrow.columns.prepare import Column, Prepared
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.columns.task import input_columns, prefix_sums
 from windrow.columns.totals import largest_of

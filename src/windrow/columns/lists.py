@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from windrow.columns.column import Column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array
 from windrow.columns.task import Task
 from windrow.errors import BadValue

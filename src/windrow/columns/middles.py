@@ -47,12 +47,12 @@ from windrow.aggregates.logic import Any as AnyTrue
 from windrow.aggregates.power_sums import PowerSums
 from windrow.aggregates.sorted_runs import merged, without
 from windrow.columns import own
+from windrow.columns.column import Column, array_of, number_column
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
 from windrow.columns.picked import FEW, SEVERAL, picked_rows
 from windrow.columns.power_sums import power_sums
-from windrow.columns.prepare import Column, array_of, number_column
 from windrow.columns.ranges import Array
 
 RUNS = (Quantile, Median, Rank, Distinct, Mode, Entropy, Collect)

@@ -10,15 +10,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from windrow.columns.column import numbers_of, plain_column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import (
-    key_codes,
-    numbers_of,
-    plain_column,
-    run_starts,
-    tie_keys,
-    time_column,
-)
+from windrow.columns.key_runs import key_codes, run_starts
+from windrow.columns.prepare import tie_keys, time_column
 from windrow.columns.ranges import Array
 from windrow.rolling import Rolling
 

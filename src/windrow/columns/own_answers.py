@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from windrow.aggregates import EMPTY, Product
 from windrow.columns import own
+from windrow.columns.column import array_of
 from windrow.columns.middles import LARGEST_EXACT, lifted_runs, needs_lists
 from windrow.columns.plain import WHOLE, check_types
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.task import Task, input_columns, too_large
 

@@ -7,8 +7,8 @@ same partial as all of them.
 import numpy as np
 
 from windrow.aggregates import M4, Aggregate, BottomK, TopK
+from windrow.columns.column import Column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array
 from windrow.columns.turned import ordered
 

@@ -17,11 +17,11 @@ import numpy as np
 from windrow.aggregates import exact
 from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.aggregates.relations import WeightedMean
+from windrow.columns.column import Column
 from windrow.columns.exact import SIZE, WORDS, accumulate
 from windrow.columns.fused import fma
 from windrow.columns.jit import njit
 from windrow.columns.power_kernels import PARTS, power_kernels
-from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array, Ranges
 
 if TYPE_CHECKING:

@@ -1,254 +1,26 @@
 """A table made ready: sorted by key, time and tie, its columns as plain arrays with masks."""
 
-from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.columns.jit import njit
-from windrow.columns.ranges import Array, shared_out
+from windrow.columns.column import (
+    Column,
+    array_of,
+    has_nan,
+    number_column,
+    numbers_of,
+    plain_column,
+    valid_of,
+)
+from windrow.columns.key_runs import by_code, is_sorted, key_codes, runs_if_sorted
+from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, BadValue
 from windrow.times import NANOSECONDS, Clock, clock_of
 
 _SHOWN = 5
-
-
-def is_sorted(x: Array, threads: int) -> bool:
-    """Whether no value is below the one before it."""
-    return all(shared_out(len(x), threads, partial(_is_sorted, x)))
-
-
-@njit(cache=True, nogil=True)
-def _is_sorted(x, first, last):  # type: ignore[no-untyped-def]
-    for i in range(max(first, 1), last):
-        if x[i] < x[i - 1]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _sorted_in_runs(codes, time, first, last):  # type: ignore[no-untyped-def]
-    """Whether rows already come by code, and within a code by time."""
-    for i in range(max(first, 1), last):
-        if codes[i] < codes[i - 1]:
-            return False
-        if len(time) and codes[i] == codes[i - 1] and time[i] < time[i - 1]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _run_starts(codes, first, last):  # type: ignore[no-untyped-def]
-    """The rows whose code is another than that of the row before."""
-    runs = 0
-    for i in range(max(first, 1), last):
-        runs += codes[i] != codes[i - 1]
-    out = np.empty(runs, np.int64)
-    runs = 0
-    for i in range(max(first, 1), last):
-        if codes[i] != codes[i - 1]:
-            out[runs] = i
-            runs += 1
-    return out
-
-
-def runs_if_sorted(codes: Array, time: Array | None, threads: int) -> Array | None:
-    """Where each run of equal codes begins, and the end; None unless rows come by code and time."""
-    times = np.empty(0, np.int64) if time is None else time
-    if not all(shared_out(len(codes), threads, partial(_sorted_in_runs, codes, times))):
-        return None
-    return run_starts(codes, threads)
-
-
-def run_starts(codes: Array, threads: int = 1) -> Array:
-    """Where each run of equal codes begins, and the end."""
-    starts = shared_out(len(codes), threads, partial(_run_starts, codes))
-    return np.concatenate([[0], *starts, [len(codes)]]).astype(np.int64)
-
-
-@njit(cache=True, nogil=True)
-def by_code(codes, count, order):  # type: ignore[no-untyped-def]
-    """A stable sort of ``order`` by code, and where each code's run begins."""
-    offsets = np.zeros(count + 1, np.int64)
-    for code in codes:
-        offsets[code + 1] += 1
-    for k in range(count):
-        offsets[k + 1] += offsets[k]
-    place = offsets[:-1].copy()
-    out = np.empty(len(codes), np.int64)
-    for i in order:
-        code = codes[i]
-        out[place[code]] = i
-        place[code] += 1
-    return out, offsets
-
-
-@njit(cache=True, nogil=True)
-def has_nan(x, first, last):  # type: ignore[no-untyped-def]
-    """Whether any value of these rows is NaN."""
-    for i in range(first, last):
-        if x[i] != x[i]:
-            return True
-    return False
-
-
-@dataclass
-class Column:
-    """A column in sorted order: numbers, where valid, with the type to give answers back in."""
-
-    name: str
-    values: Array
-    valid: Array | None
-    type: pa.DataType
-    words: pa.Array | None = None
-    """For types that are not numbers: the distinct values, ordered; ``values`` are places in it."""
-
-    @property
-    def is_float(self) -> bool:
-        """Whether values are floats."""
-        return bool(self.values.dtype == np.float64)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether sums make sense."""
-        kind = self.type
-        return bool(
-            pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-        )
-
-    @cached_property
-    def counts(self) -> Array | None:
-        """How many valid rows come before each row; None where all are valid."""
-        if self.valid is None:
-            return None
-        out = np.zeros(len(self.values) + 1, np.int64)
-        np.cumsum(self.valid, out=out[1:])
-        return out
-
-    def filled(self, value: Any) -> Array:
-        """The values with missing ones replaced."""
-        if self.valid is None:
-            return self.values
-        return np.where(self.valid, self.values, np.array(value, self.values.dtype))
-
-    def arrow(self, values: Array, missing: Array | None) -> pa.Array:
-        """Values of this column's kind as Arrow, in its own type."""
-        if self.words is not None:
-            return self.words.take(array_of(values, missing))
-        return typed(values, missing, self.type)
-
-
-def array_of(values: Array, mask: Array | None = None) -> pa.Array:
-    """Numbers as an Arrow array that shares their memory, missing where the mask says.
-
-    ``pyarrow.array`` would import pandas to look at a NumPy array, which takes a quarter of a
-    second.
-    """
-    missing = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
-    if values.dtype == np.bool_:
-        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(values), [missing, bits])
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [missing, data])
-
-
-def numbers_of(array: pa.Array) -> Array:
-    """The numbers of an Arrow array without a copy; what is missing is arbitrary.
-
-    ``Array.to_numpy`` would import pandas.
-    """
-    start, end = array.offset, array.offset + len(array)
-    if pa.types.is_boolean(array.type):
-        return _bits(array.buffers()[1], start, end)
-    data = array.buffers()[1]
-    kind = np.dtype(array.type.to_pandas_dtype())
-    if data is None or not len(array):
-        return np.empty(0, kind)
-    return np.frombuffer(data, kind)[start:end]
-
-
-def valid_of(array: pa.Array) -> Array | None:
-    """Where an Arrow array has values; None where it has them everywhere."""
-    if not array.null_count:
-        return None
-    bitmap = array.buffers()[0]
-    if bitmap is None:  # a column of type null
-        return np.zeros(len(array), np.bool_)
-    return _bits(bitmap, array.offset, array.offset + len(array))
-
-
-def _bits(buffer: Any, start: int, end: int) -> Array:
-    if buffer is None or start == end:
-        return np.zeros(end - start, np.bool_)
-    return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[
-        start:end
-    ].astype(np.bool_)
-
-
-def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
-    """Numbers as an Arrow array of a type that holds them."""
-    plain = array_of(values, missing)
-    if plain.type == kind:
-        return plain
-    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_duration(kind):
-        return plain.view(kind) if not pa.types.is_date64(kind) else plain.cast(kind)
-    if pa.types.is_time(kind) or pa.types.is_date(kind):
-        return plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
-    return plain.cast(kind)
-
-
-def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One contiguous array without a dictionary."""
-    if not isinstance(array, pa.ChunkedArray):
-        whole = array
-    elif array.num_chunks == 1:  # combine_chunks would copy it
-        whole = array.chunk(0)
-    else:
-        whole = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if pa.types.is_dictionary(whole.type):
-        whole = whole.dictionary_decode()
-    if pa.types.is_null(whole.type):
-        whole = whole.cast(pa.float64())
-    return whole
-
-
-def number_column(array: pa.Array, name: str) -> Column:
-    """A column's numbers and mask, whatever its type."""
-    kind = array.type
-    valid = valid_of(array)
-    if pa.types.is_floating(kind):
-        plain = numbers_of(array).astype(np.float64, copy=False)
-        plain = plain if valid is None else np.where(valid, plain, 0.0)
-        return Column(name, plain, valid, kind)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        if pa.types.is_uint64(kind) and (pc.max(array).as_py() or 0) >= 1 << 63:
-            return _word_column(array, name, valid)
-        plain = numbers_of(array).astype(np.int64, copy=False)
-        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
-    if pa.types.is_temporal(kind) and kind.id not in (pa.lib.Type_INTERVAL_MONTH_DAY_NANO,):
-        width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        plain = numbers_of(array.view(width)).astype(np.int64, copy=False)
-        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
-    return _word_column(array, name, valid)
-
-
-def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
-    try:
-        encoded = array.dictionary_encode()
-        places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
-    except pa.ArrowNotImplementedError:
-        raise BadValue(
-            f"column {name!r} has type {array.type}, whose values cannot be ordered or added"
-        ) from None
-    rank = np.empty(len(places), np.int64)
-    rank[places] = np.arange(len(places))
-    codes = numbers_of(pc.fill_null(encoded.indices, 0))
-    values = rank[codes] if len(places) else np.zeros(len(array), np.int64)
-    words = encoded.dictionary.take(array_of(places))
-    return Column(name, values, valid, array.type, words)
 
 
 class Prepared:
@@ -352,33 +124,6 @@ def tie_keys(table: pa.Table, name: str) -> list[Array]:
         odd = np.isnan(column.values)
         keys = [odd, np.where(odd, 0.0, column.values)]
     return keys if column.valid is None else [~column.valid, *keys]
-
-
-def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
-    """One dense code per row for its key; a null key is a key, and so is NaN."""
-    codes: Array | None = None
-    count = 1
-    for name in key:
-        array = plain_column(table[name])
-        if pa.types.is_floating(array.type):
-            array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
-        try:
-            encoded = array.dictionary_encode(null_encoding="encode")
-        except pa.ArrowNotImplementedError:
-            raise BadSpecification(
-                f"key column {name!r} has type {array.type}, which cannot be a key: take a column "
-                "of texts, numbers or dates"
-            ) from None
-        own = numbers_of(encoded.indices).astype(np.int64)
-        size = max(1, len(encoded.dictionary))
-        if codes is None:
-            codes, count = own, size
-            continue
-        together = array_of(codes * size + own).dictionary_encode()
-        codes = numbers_of(together.indices).astype(np.int64)
-        count = max(1, len(together.dictionary))
-    assert codes is not None
-    return codes, count
 
 
 def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Clock]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from windrow.aggregates import Quantile
 from windrow.aggregates.quantile import positions
 from windrow.columns.bits import flip, following, made, place_in, seek
+from windrow.columns.column import Column, array_of
 from windrow.columns.jit import njit
 from windrow.columns.members import range_at
-from windrow.columns.prepare import Column, array_of
 from windrow.columns.radix import float_of, integer_of
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, moves

@@ -5,9 +5,9 @@ import pyarrow as pa
 
 from windrow.aggregates import Rank
 from windrow.columns.bits import popcount
+from windrow.columns.column import array_of
 from windrow.columns.jit import njit
 from windrow.columns.members import range_at
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
 from windrow.columns.task import Task

@@ -17,7 +17,9 @@ import pyarrow as pa
 from windrow.aggregates.approximate import ApproxCount, Approximate
 from windrow.columns.approx.fields import numbers
 from windrow.columns.approx.runs import NEVER, over_rows, over_ticks
-from windrow.columns.prepare import Column, Prepared, array_of, key_codes, plain_column
+from windrow.columns.column import Column, array_of, plain_column
+from windrow.columns.key_runs import key_codes
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.errors import BadValue
 from windrow.rolling import Rolling

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.columns.prepare import Column
+from windrow.columns.column import Column
 from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.task import Task

@@ -13,18 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns.answers import answer
+from windrow.columns.column import Column, array_of, number_column, numbers_of, plain_column
 from windrow.columns.jit import njit
+from windrow.columns.key_runs import by_code
 from windrow.columns.middles import NOTHING, Middle, fold, needs_lists
-from windrow.columns.prepare import (
-    Column,
-    Prepared,
-    array_of,
-    by_code,
-    number_column,
-    numbers_of,
-    plain_column,
-    time_column,
-)
+from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.task import input_columns
 from windrow.rolling import Rolling

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from windrow.aggregates import Aggregate, GeometricMean
 from windrow.columns.answer_types import answer_type
+from windrow.columns.column import Column
 from windrow.columns.jit import njit
 from windrow.columns.middles import Middle, stand_ins
 from windrow.columns.middles import inserted as with_values
-from windrow.columns.prepare import Column, Prepared
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges, shared_out
 from windrow.errors import BadValue, SumOverflow
 

@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
+from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.engine import lengths
 from windrow.columns.jit import njit
-from windrow.columns.prepare import Prepared, array_of, plain_column, typed
+from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling

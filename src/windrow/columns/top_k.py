@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import BottomK, TopK
+from windrow.columns.column import Column
 from windrow.columns.jit import njit
 from windrow.columns.lists import list_array, offsets_of
 from windrow.columns.members import drop, empty_set, lowest_members, put, range_at
-from windrow.columns.prepare import Column
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sorted_blocks import Sorted, blocks_of, moves
 from windrow.columns.task import Task

@@ -5,11 +5,11 @@ import pyarrow as pa
 
 from windrow.aggregates import StdDev, Variance
 from windrow.aggregates.power_sums import PowerSums
+from windrow.columns.column import array_of
 from windrow.columns.middles import LARGEST_EXACT
 from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.own_answers import interpreted
 from windrow.columns.power_sums import power_answers
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.sums import float_sums
 from windrow.columns.task import Task, differences, input_columns, prefix_sums

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
+from windrow.columns.column import Column, has_nan
 from windrow.columns.jit import njit
-from windrow.columns.prepare import Column, has_nan
 from windrow.columns.ranges import Array, shared_out
 
 ORDERED_NAN = np.iinfo(np.int64).max

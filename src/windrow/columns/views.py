@@ -10,11 +10,13 @@ import pyarrow as pa
 from windrow.aggregates import Aggregate
 from windrow.columns.arranged import Arranged, Piece, answer, codes_of, fold, lifted, slots_of
 from windrow.columns.cells import Cell, Cells, Shelf
+from windrow.columns.column import array_of, plain_column
+from windrow.columns.forms import Form
 from windrow.columns.jit import njit
-from windrow.columns.prepare import array_of, by_code, plain_column
+from windrow.columns.key_runs import by_code
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.segment_queue import Borders, SegmentQueue
-from windrow.columns.slots import Form, Slot
+from windrow.columns.slots import Slot
 from windrow.columns.stream_plan import Head, Sight, StreamPlan, Turn, ticks
 from windrow.slides import Rows
 

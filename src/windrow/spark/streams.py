@@ -11,7 +11,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from windrow.aggregates import Aggregate
-from windrow.columns.slots import Form, PythonSlot, form_of
+from windrow.columns.forms import Form, form_of
+from windrow.columns.partial_slots import PythonSlot
 from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused

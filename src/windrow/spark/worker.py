@@ -11,9 +11,9 @@ from windrow.aggregates import Count, Max, Mean, StdDev, Sum, exact
 from windrow.columns.as_of import AsOf
 from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
+from windrow.columns.column import array_of, numbers_of, plain_column
 from windrow.columns.middles import Middle
 from windrow.columns.ordered import ORDER
-from windrow.columns.prepare import array_of, numbers_of, plain_column
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import StreamPlan
 from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, fold_runs, stretch_answers

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.columns.column import numbers_of, plain_column, valid_of
 from windrow.columns.jit import njit
-from windrow.columns.prepare import numbers_of, plain_column, valid_of
 from windrow.columns.ranges import Array
 
 _NULL = np.uint64(0x6E756C6C)

@@ -5,8 +5,8 @@ import pyarrow as pa
 
 from windrow.columns.approx.bank import enter, find
 from windrow.columns.approx.hashes import mixed
+from windrow.columns.column import plain_column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import plain_column
 from windrow.columns.ranges import Array
 from windrow.errors import BadValue
 

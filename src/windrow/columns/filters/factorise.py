@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.columns.prepare import array_of, number_column, numbers_of, plain_column, valid_of
+from windrow.columns.column import array_of, number_column, numbers_of, plain_column, valid_of
 from windrow.columns.ranges import Array
 from windrow.errors import BadValue
 from windrow.times import Clock, clock_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.prepare import numbers_of
+from windrow.columns.column import numbers_of
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.slides import Rows, Time, as_window

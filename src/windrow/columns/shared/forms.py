@@ -17,8 +17,8 @@ from windrow.aggregates import (
     Min,
     Sum,
 )
+from windrow.columns.column import array_of
 from windrow.columns.jit import njit
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.shared.cells import LEAST, words
 from windrow.columns.shared.limbs import rounded

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Aggregate, Schema
-from windrow.columns.prepare import array_of
+from windrow.columns.column import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.shared import quantile_kernels
 from windrow.columns.shared.answering import answered

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import StdDev, Sum, Variance, exact
+from windrow.columns.column import array_of
 from windrow.columns.jit import njit
-from windrow.columns.prepare import array_of
 from windrow.columns.ranges import Array
 from windrow.columns.shared import limbs
 from windrow.columns.shared.forms import Form

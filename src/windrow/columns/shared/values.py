@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.columns.column import number_column, plain_column
 from windrow.columns.jit import njit
-from windrow.columns.prepare import number_column, plain_column
 from windrow.columns.ranges import Array
 from windrow.columns.shared.cells import LEAST
 from windrow.errors import BadValue, Refused

@@ -1,0 +1,183 @@
+"""A column as plain numbers and a mask, and the way there from Arrow and back.
+
+Nothing is copied where memory can be shared, and nothing here imports pandas, which pyarrow's own
+conversions do. Types that are not numbers become places in an ordered list of their values, so
+that every kernel sees floats or integers only.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.columns.jit import njit
+from windrow.columns.ranges import Array
+from windrow.errors import BadValue
+
+
+@njit(cache=True, nogil=True)
+def has_nan(x, first, last):  # type: ignore[no-untyped-def]
+    """Whether any value of these rows is NaN."""
+    for i in range(first, last):
+        if x[i] != x[i]:
+            return True
+    return False
+
+
+@dataclass
+class Column:
+    """A column in sorted order: numbers, where valid, with the type to give answers back in."""
+
+    name: str
+    values: Array
+    valid: Array | None
+    type: pa.DataType
+    words: pa.Array | None = None
+    """For types that are not numbers: the distinct values, ordered; ``values`` are places in it."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floats."""
+        return bool(self.values.dtype == np.float64)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether sums make sense."""
+        kind = self.type
+        return bool(
+            pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        )
+
+    @cached_property
+    def counts(self) -> Array | None:
+        """How many valid rows come before each row; None where all are valid."""
+        if self.valid is None:
+            return None
+        out = np.zeros(len(self.values) + 1, np.int64)
+        np.cumsum(self.valid, out=out[1:])
+        return out
+
+    def filled(self, value: Any) -> Array:
+        """The values with missing ones replaced."""
+        if self.valid is None:
+            return self.values
+        return np.where(self.valid, self.values, np.array(value, self.values.dtype))
+
+    def arrow(self, values: Array, missing: Array | None) -> pa.Array:
+        """Values of this column's kind as Arrow, in its own type."""
+        if self.words is not None:
+            return self.words.take(array_of(values, missing))
+        return typed(values, missing, self.type)
+
+
+def array_of(values: Array, mask: Array | None = None) -> pa.Array:
+    """Numbers as an Arrow array that shares their memory, missing where the mask says.
+
+    ``pyarrow.array`` would import pandas to look at a NumPy array, which takes a quarter of a
+    second.
+    """
+    missing = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    if values.dtype == np.bool_:
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [missing, bits])
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [missing, data])
+
+
+def numbers_of(array: pa.Array) -> Array:
+    """The numbers of an Arrow array without a copy; what is missing is arbitrary.
+
+    ``Array.to_numpy`` would import pandas.
+    """
+    start, end = array.offset, array.offset + len(array)
+    if pa.types.is_boolean(array.type):
+        return _bits(array.buffers()[1], start, end)
+    data = array.buffers()[1]
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if data is None or not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(data, kind)[start:end]
+
+
+def valid_of(array: pa.Array) -> Array | None:
+    """Where an Arrow array has values; None where it has them everywhere."""
+    if not array.null_count:
+        return None
+    bitmap = array.buffers()[0]
+    if bitmap is None:  # a column of type null
+        return np.zeros(len(array), np.bool_)
+    return _bits(bitmap, array.offset, array.offset + len(array))
+
+
+def _bits(buffer: Any, start: int, end: int) -> Array:
+    if buffer is None or start == end:
+        return np.zeros(end - start, np.bool_)
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[
+        start:end
+    ].astype(np.bool_)
+
+
+def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
+    """Numbers as an Arrow array of a type that holds them."""
+    plain = array_of(values, missing)
+    if plain.type == kind:
+        return plain
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_duration(kind):
+        return plain.view(kind) if not pa.types.is_date64(kind) else plain.cast(kind)
+    if pa.types.is_time(kind) or pa.types.is_date(kind):
+        return plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return plain.cast(kind)
+
+
+def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """One contiguous array without a dictionary."""
+    if not isinstance(array, pa.ChunkedArray):
+        whole = array
+    elif array.num_chunks == 1:  # combine_chunks would copy it
+        whole = array.chunk(0)
+    else:
+        whole = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    if pa.types.is_null(whole.type):
+        whole = whole.cast(pa.float64())
+    return whole
+
+
+def number_column(array: pa.Array, name: str) -> Column:
+    """A column's numbers and mask, whatever its type."""
+    kind = array.type
+    valid = valid_of(array)
+    if pa.types.is_floating(kind):
+        plain = numbers_of(array).astype(np.float64, copy=False)
+        plain = plain if valid is None else np.where(valid, plain, 0.0)
+        return Column(name, plain, valid, kind)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        if pa.types.is_uint64(kind) and (pc.max(array).as_py() or 0) >= 1 << 63:
+            return _word_column(array, name, valid)
+        plain = numbers_of(array).astype(np.int64, copy=False)
+        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
+    if pa.types.is_temporal(kind) and kind.id not in (pa.lib.Type_INTERVAL_MONTH_DAY_NANO,):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        plain = numbers_of(array.view(width)).astype(np.int64, copy=False)
+        return Column(name, plain if valid is None else np.where(valid, plain, 0), valid, kind)
+    return _word_column(array, name, valid)
+
+
+def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
+    try:
+        encoded = array.dictionary_encode()
+        places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    except pa.ArrowNotImplementedError:
+        raise BadValue(
+            f"column {name!r} has type {array.type}, whose values cannot be ordered or added"
+        ) from None
+    rank = np.empty(len(places), np.int64)
+    rank[places] = np.arange(len(places))
+    codes = numbers_of(pc.fill_null(encoded.indices, 0))
+    values = rank[codes] if len(places) else np.zeros(len(array), np.int64)
+    words = encoded.dictionary.take(array_of(places))
+    return Column(name, values, valid, array.type, words)
