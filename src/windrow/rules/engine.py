@@ -12,8 +12,8 @@ from windrow.rules.instant import Features, Instant
 from windrow.rules.rule import Change, Rule
 from windrow.rules.thresholds import Thresholds
 from windrow.shared import EACH, Hub
-from windrow.shared.hub import as_key
 from windrow.shared.line import Window, as_suffix_or_historical
+from windrow.shared.query import as_key
 from windrow.slides import Rows
 
 Groups = dict[tuple[Operand, str], Thresholds]
