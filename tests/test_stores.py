@@ -238,7 +238,7 @@ def test_what_is_deleted_later_is_known_when_the_window_was_empty() -> None:
     emptied.close()
     for _ in range(20):
         again = wr.Sliding(wr.time(100), wr.Max(), store=store, name="e")
-        again.advance(again._now + 1)  # type: ignore[operator]
+        again.advance(again._moving.now + 1)  # type: ignore[operator]
         again.close()
     assert len(store.data) == 1
     several = wr.Sliding(wr.rows(5), wr.Several(wr.Sum("x")), store=store, name="s")

@@ -1,26 +1,17 @@
 """A window that slides by itself: a policy, an algorithm, and values with times."""
 
-from collections import deque
-from heapq import heapify, heappop, heappush
 from typing import Any, Literal, Self
 
-from windrow.aggregates import Aggregate, Partial, as_aggregate
-from windrow.durable import Durable, Outside
-from windrow.errors import (
-    BadBytes,
-    BadSpecification,
-    BadValue,
-    OutOfOrder,
-    Refused,
-    StoreConflict,
-    StoreUnavailable,
-)
+from windrow.aggregates import Aggregate, as_aggregate
+from windrow.durable import Durable
+from windrow.errors import BadSpecification, Refused, StoreConflict
 from windrow.held import Held, InFingerTree, InQueue, InTree
+from windrow.moving import Moving
 from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.stores import Store
 from windrow.support import require
-from windrow.times import Clock, Duration, Length, clock_of, duration, is_missing
+from windrow.times import Duration, Length, duration
 from windrow.windows import Amta, Fiba, MonoidTree
 
 
@@ -86,19 +77,9 @@ class Sliding:
         if self._lateness is not None and _amount(self._lateness) < 0:
             raise BadSpecification(f"lateness= must not be negative, not {lateness!r}")
         self._unit = unit
-        self._clock: Clock | None = None
-        self._now: int | None = None  # the time of the last row released, or advanced to
-        self._seen: int | None = None  # the youngest time seen, with lateness
-        self._drained: int | None = None  # nothing before this may come any more
-        self._waiting: list[tuple[int, int, Partial]] = []  # a heap, with lateness
-        self._arrivals = 0
-        self._ahead: deque[tuple[int | None, Partial]] = deque()  # newer than the window's end
-        self._most, self._spans = self._limits()
-        self._lengths: list[int] = []  # of the spans, in ticks
-        self._ending = policy.ending if isinstance(policy, Rows) else 0  # in rows, or in ticks
-        self._delay = 0
         self._held = self._holder()
         self.window = self._held.window
+        self._moving = Moving(policy, self._held, self._lateness, self._inserts_late, unit)
         self.restored_through = 0
         self._durable: Durable | None = None
         self._closed = False
@@ -122,15 +103,6 @@ class Sliding:
             )
         return True
 
-    def _limits(self) -> tuple[int | None, list[Time]]:
-        """At most so many rows, and which stretches of time, rows must be within to stay."""
-        policy = self.policy
-        cuts = policy.cuts if isinstance(policy, Kept) else (policy,)
-        rows = [cut.n for cut in cuts if isinstance(cut, Rows)]
-        spans = [cut for cut in cuts if isinstance(cut, Time)]
-        spans += [Time(c.within) for c in cuts if isinstance(c, Rows) and c.within is not None]
-        return min(rows, default=None), spans
-
     def _holder(self) -> Held:
         algorithm = self.choice.algorithm
         if self._inserts_late:
@@ -140,26 +112,6 @@ class Sliding:
         policies = self.policy.policies if isinstance(self.policy, Kept) else ()
         return InTree(algorithm, self.aggregate, policies)
 
-    # --- time -----------------------------------------------------------------------------------
-
-    def _clock_for(self, at: Any) -> Clock:
-        """The clock; for the first time, one that fits it, tried on the window's lengths."""
-        if self._clock is not None:
-            if is_missing(at):
-                raise BadValue("the row has no time: give every row one, or leave the row out")
-            return self._clock
-        clock = clock_of(at, self._unit)
-        what = "within=" if isinstance(self.policy, Rows) else "the window"
-        self._lengths = [clock.length(span.length, what) for span in self._spans]
-        if isinstance(self.policy, Time) and self.policy.ending:
-            self._ending = clock.length(self.policy.ending, "ending=")
-        if self._lateness is not None:
-            self._delay = clock.length(self._lateness, "lateness=")
-        return clock
-
-    def _shown(self, ticks: int | None) -> Any:
-        return None if ticks is None or self._clock is None else self._clock.from_ticks(ticks)
-
     # --- rows -----------------------------------------------------------------------------------
 
     def insert(self, value: Any, at: Any = None) -> Any:
@@ -168,169 +120,43 @@ class Sliding:
         A value or time that is refused changes nothing. An answer that cannot be given (an integer
         sum that overflows) is an error too, but the row is in.
         """
+        moving = self._moving
         if at is None:
-            if self.policy.needs_time or self._lateness is not None or self._clock:
+            if self.policy.needs_time or self._lateness is not None or moving.clock:
                 raise BadSpecification(
                     "insert() needs the row's time: insert(value, at=...). Only a window of rows "
                     "without within= and lateness= can do without, and then for all rows"
                 )
             self._make_room()
-            partial = self._held.lift(value)
-            self._enter(None, partial)
-            self._arrivals += 1
+            moving.take(None, self._held.lift(value))
             return self.query()
-        if self._clock is None and self._arrivals:
+        if moving.clock is None and moving.arrivals:
             raise BadSpecification("rows came without a time before: all with times or all without")
-        clock = self._clock_for(at)
+        clock = moving.clock_for(at)
         ticks = clock.ticks(at)
-        self._check_order(ticks)
+        moving.check_order(ticks)
         self._make_room()
-        partial = self._held.lift(value)
-        if self._inserts_late:
-            self._enter_late(ticks, partial)
-            self._arrivals += 1
-        elif self._lateness is None:
-            self._enter(ticks, partial)
-            self._arrivals += 1
-        else:  # the row itself is not before the frontier: others are let in, then it waits
-            self._let_time_pass(ticks)
-            self._arrivals += 1
-            heappush(self._waiting, (ticks, self._arrivals, partial))
-        self._clock = clock
+        moving.take(ticks, self._held.lift(value))
+        moving.clock = clock
         return self.query()
-
-    def _check_order(self, ticks: int) -> None:
-        if self._lateness is None:
-            if self._now is not None and ticks < self._now:
-                raise OutOfOrder(
-                    f"a row at {self._shown(ticks)} came after one at {self._shown(self._now)}. "
-                    "Sort the rows, or say lateness= to allow for bounded disorder"
-                )
-        elif self._seen is not None and ticks < self._seen - self._delay:
-            raise OutOfOrder(
-                f"a row at {self._shown(ticks)} came after one at {self._shown(self._seen)}: more "
-                f"than the lateness before it, and later rows were already answered. "
-                "Allow for more lateness, or leave the row out"
-            )
-        elif self._drained is not None and ticks < self._drained:
-            raise OutOfOrder(
-                f"a row at {self._shown(ticks)} came after drain(), which had released all rows up "
-                f"to {self._shown(self._drained)}: leave the row out"
-            )
-
-    def _let_time_pass(self, ticks: int) -> None:
-        """Let in what a new time releases; where that fails, it has not passed."""
-        before, waiting = self._seen, len(self._waiting)
-        self._seen = ticks if before is None else max(before, ticks)
-        try:
-            self._release(self._seen - self._delay)
-        except BaseException:
-            if len(self._waiting) == waiting or self._now is None:
-                self._seen = before
-            else:  # no further than to what was let in
-                reached = self._now + 1 + self._delay
-                self._seen = reached if before is None else max(before, reached)
-            raise
-
-    def _release(self, frontier: int | None) -> None:
-        """Let rows before the frontier enter, or all; peers with equal time are never split."""
-        while self._waiting and (frontier is None or self._waiting[0][0] < frontier):
-            ticks, _, partial = self._waiting[0]
-            try:
-                self._enter(ticks, partial)
-            except (StoreUnavailable, StoreConflict, BadBytes):
-                raise
-            except Exception as error:  # it would stand in the way of all others
-                heappop(self._waiting)
-                error.add_note(f"the row that waited since {self._shown(ticks)} is left out")
-                raise
-            heappop(self._waiting)
-
-    def _enter(self, ticks: int | None, partial: Partial) -> None:
-        before, self._now = self._now, ticks
-        self._ahead.append((ticks, partial))
-        try:
-            self._slide()
-        except BaseException:  # a combine that raises: the row is not in, what had left stays out
-            if self._ahead and self._ahead[-1][1] is partial:
-                self._ahead.pop()
-            self._now = before
-            raise
-
-    def _enter_late(self, ticks: int, partial: Partial) -> None:
-        """At its place; what is too old, or one row too many, leaves before."""
-        held = self._held
-        seen = ticks if self._seen is None else max(self._seen, ticks)
-        keep_from = self._keep_from(seen)
-        if keep_from is not None:
-            held.evict(held.count_before(keep_from))
-        if keep_from is None or ticks >= keep_from:
-            oldest, _ = held.ends()
-            if self._most is None or len(held) < self._most:
-                held.push(ticks, partial)
-            elif oldest is not None and ticks >= oldest:
-                held.evict(1)
-                held.push(ticks, partial)
-        self._now = self._seen = seen
-
-    def _keep_from(self, now: int) -> int | None:
-        """The earliest time that is still in the window; "later than" is "from the next on"."""
-        if not self._spans:
-            return None
-        return max(
-            now - length + (not span.includes_start)
-            for span, length in zip(self._spans, self._lengths, strict=True)
-        )
-
-    def _slide(self) -> None:
-        """Evict what is too old, then let in what the window's end has reached."""
-        held, ahead, policy = self._held, self._ahead, self.policy
-        now = self._now or 0
-        entering = len(ahead)
-        if isinstance(policy, Rows):
-            entering = max(0, entering - self._ending)
-        elif isinstance(policy, Time):
-            now -= self._ending
-            entering = _count_before(ahead, now + policy.includes_end)
-        keep_from = self._keep_from(now)
-        leaving = 0
-        if self._most is not None:
-            leaving = min(len(held), max(0, len(held) + entering - self._most))
-        if keep_from is not None:
-            leaving = max(leaving, held.count_before(keep_from))
-        held.evict(leaving)
-        for _ in range(entering):
-            ticks, partial = ahead[0]
-            if keep_from is None or (ticks or 0) >= keep_from:
-                held.push(ticks, partial)
-            ahead.popleft()
 
     def advance(self, at: Any) -> Any:
         """Let time pass without a row, and return the answer as of ``at``."""
         if not self.policy.needs_time:
             raise BadSpecification("a window of rows does not slide with time: nothing to advance")
         self._require_open()
-        clock = self._clock_for(at)
+        moving = self._moving
+        clock = moving.clock_for(at)
         ticks = clock.ticks(at)
-        self._check_order(ticks)
-        self._clock = clock
-        if self._inserts_late:
-            self._now = self._seen = ticks if self._seen is None else max(self._seen, ticks)
-        elif self._lateness is None:
-            self._now = ticks
-        else:
-            self._let_time_pass(ticks)
-            assert self._seen is not None
-            released = self._seen - self._delay - 1
-            self._now = released if self._now is None else max(self._now, released)
-        self._slide()
+        moving.check_order(ticks)
+        moving.clock = clock
+        moving.advance(ticks)
         return self.query()
 
     def drain(self) -> Any:
         """Release the rows that wait for lateness, and return the answer after the last of them."""
         self._require_open()
-        self._release(None)
-        self._drained = self._now if self._drained is None else max(self._drained, self._now or 0)
+        self._moving.drain()
         return self.query()
 
     # --- in a store -----------------------------------------------------------------------------
@@ -355,13 +181,8 @@ class Sliding:
             raise
         self._durable = durable
         held.check_bytes = held.window.aggregate.partial_schema.checker()
-        self._arrivals = self.restored_through = outside.arrivals
-        if outside.example is not None:
-            self._clock = self._clock_for(outside.example)
-        self._now, self._seen, self._drained = outside.now, outside.seen, outside.drained
-        self._waiting = list(outside.waiting)
-        heapify(self._waiting)
-        self._ahead = deque(outside.ahead)
+        self.restored_through = outside.arrivals
+        self._moving.restore(outside)
         if outside.families:
             held.remember(outside.families)
 
@@ -390,18 +211,7 @@ class Sliding:
             )
         held = self._held
         assert isinstance(held, InTree)
-        self._durable.flush(
-            Outside(
-                self._arrivals,
-                self._shown(self._now if self._now is not None else self._seen),
-                self._now,
-                self._seen,
-                self._drained,
-                held.families(),
-                self._waiting,
-                self._ahead,
-            )
-        )
+        self._durable.flush(self._moving.outside(held.families()))
 
     def close(self, *, flush: bool = True) -> None:
         """Flush, and let go of the store; the store is closed with its last window.
@@ -443,8 +253,9 @@ class Sliding:
         try:
             return self._held.query()
         except OverflowError as error:
-            at = "" if self._now is None else f" (at {self._shown(self._now)})"
-            error.add_note(f"In the window of row {self._arrivals - 1}{at}; the row was taken.")
+            moving = self._moving
+            at = "" if moving.now is None else f" (at {moving.shown(moving.now)})"
+            error.add_note(f"In the window of row {moving.arrivals - 1}{at}; the row was taken.")
             raise
 
     def __len__(self) -> int:
@@ -456,17 +267,17 @@ class Sliding:
     @property
     def waiting(self) -> int:
         """Rows that wait for lateness, or are newer than the window's end."""
-        return len(self._waiting) + len(self._ahead)
+        return self._moving.waiting
 
     @property
     def oldest(self) -> Any:
         """The time of the oldest row in the window; None where it is empty or rows have no time."""
-        return self._shown(self._held.ends()[0])
+        return self._moving.shown(self._held.ends()[0])
 
     @property
     def youngest(self) -> Any:
         """The time of the youngest row in the window."""
-        return self._shown(self._held.ends()[1])
+        return self._moving.shown(self._held.ends()[1])
 
     def explain(self) -> str:
         """Which algorithm, why, and what it costs."""
@@ -482,16 +293,6 @@ class Sliding:
             f"<Sliding {self.aggregate!r} over {self.policy.label}, "
             f"{type(self.window).__name__}, {len(self)} rows>"
         )
-
-
-def _count_before(rows: deque[tuple[int | None, Partial]], limit: int) -> int:
-    """How many come before the first that is not before the limit."""
-    found = 0
-    for ticks, _ in rows:
-        if (ticks or 0) >= limit:
-            break
-        found += 1
-    return found
 
 
 def _amount(length: Duration | int) -> int:

@@ -15,7 +15,7 @@ from windrow.aggregates import Aggregate, Quantile, as_aggregate
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.filters.base import Found
 from windrow.shared import BInt, Quantiles, RInt, Shared
-from windrow.shared.hub import as_key
+from windrow.shared.query import as_key
 from windrow.slides import Time, time
 from windrow.times import Duration, duration
 

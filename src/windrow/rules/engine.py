@@ -1,34 +1,20 @@
 """Which rules start and stop firing for which keys, as events come in and as time passes."""
 
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
 from typing import Any
 
-from windrow.aggregates import Aggregate, Count, Max, Min, Sum, as_aggregate
+from windrow.aggregates import Aggregate, as_aggregate
 from windrow.errors import BadSpecification, BadValue
 from windrow.rules.candidates import Candidates
-from windrow.rules.expression import Operand, Reader, Threshold
+from windrow.rules.expression import Reader, Threshold
 from windrow.rules.instant import Features, Instant
-from windrow.rules.rule import Change, Rule
-from windrow.rules.thresholds import Thresholds
+from windrow.rules.key_state import KeyState
+from windrow.rules.moments import Moments
+from windrow.rules.rule import Change, Rule, as_rule
+from windrow.rules.table import Table
 from windrow.shared import EACH, Hub
-from windrow.shared.hub import as_key
 from windrow.shared.line import Window, as_suffix_or_historical
-from windrow.slides import Rows
-
-Groups = dict[tuple[Operand, str], Thresholds]
-
-
-class KeyState:
-    """What is known of a key: its last row, what its operands were, and which rules fire."""
-
-    __slots__ = ("due", "firing", "row", "values")
-
-    def __init__(self, row: Mapping[str, Any]) -> None:
-        self.row = row
-        self.values: list[Any] = []  # by the slot of the simple rules' thresholds
-        self.firing: set[int] = set()  # rules that are not simple
-        self.due: int | None = None  # when its windows change next, if a rule could care
+from windrow.shared.query import as_key
 
 
 class Rules:
@@ -69,24 +55,15 @@ class Rules:
         self._numbers: dict[tuple[str, tuple[str, ...], Window], int] = {}
         self._named: dict[str, int] = {}
         self._reader = Reader(self._named.get, self._feature)
-        self._rules: dict[str, Rule] = {}
-        self._by_number: dict[int, Rule] = {}
-        self._next = 0
-        self._simple: Groups = {}
-        self._guarded: Groups = {}
-        self._unguarded: dict[int, Rule] = {}
-        self._slots = 0
+        self._table = Table()
+        self._moments = Moments()
         self._states: dict[Any, KeyState] = {}
-        self._due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key
-        self._ties = 0
-        self._restless = False  # whether a key where nothing fires can have a rule start by itself
-        self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
         self._candidates = Candidates(self._hub)
         self._left: list[Change] = []
         for name, (aggregate, window) in (features or {}).items():
             self.define(name, aggregate, window)
         for rule in rules:
-            self.add(*_as_rule(rule))
+            self.add(*as_rule(rule))
 
     # --- rules ----------------------------------------------------------------------------------
 
@@ -115,31 +92,29 @@ class Rules:
         """A new rule; what started with it, or stopped until now, is returned."""
         if not isinstance(name, str) or not name:
             raise BadSpecification(f"a rule's name is a text, not {name!r}")
-        if name in self._rules:
+        if name in self._table.by_name:
             raise BadSpecification(f"there is a rule {name!r} already: remove it first")
         read = self._reader.read
-        rule = Rule(name, self._next, read(when), None if until is None else read(until))
-        self._next += 1
-        self._rules[name] = self._by_number[rule.number] = rule
+        rule = self._table.new(name, read(when), None if until is None else read(until))
         guard = rule.guard
-        if not self._restless and not self._calm(guard):
+        moments, queries = self._moments, self._features.queries
+        if not moments.restless and not moments.keeps_calm(guard, queries, bool(self._states)):
             self._become_restless()
         changes: list[Change] = []
         now = self._hub.now_ticks
         if now is not None:
             self._pass_time(now, changes)
-        if guard is None:
-            self._unguarded[rule.number] = rule
-        else:
-            group = self._group(self._simple if rule.simple else self._guarded, guard)
-            group.add(guard.number, rule.number)
+        group = self._table.add(rule)
         for key in self._keys_that_may_pass(guard):
             state = self._states[key]
             instant = self._instant(key, state, now)
             if rule.simple:
+                assert guard is not None
+                assert group is not None
                 value = group.operand.value(instant)
-                if guard is not None and guard.holds(value):
-                    _set(state.values, group.slot, value)
+                if guard.holds(value):
+                    state.make_room(group.slot + 1)
+                    state.values[group.slot] = value
                     changes.append(Change(name, key, True, self._hub.shown(now)))
             else:
                 self._settle(rule, key, state, instant, now, changes)
@@ -157,28 +132,9 @@ class Rules:
                 return [key for key in found if key in self._states]
         return list(self._states)
 
-    def _group(self, groups: Groups, threshold: Threshold) -> Thresholds:
-        name = (threshold.operand, threshold.sign)
-        if name not in groups:
-            groups[name] = Thresholds(*name, self._slots)
-            self._slots += 1
-        return groups[name]
-
     def remove(self, name: str) -> None:
         """Forget a rule; it does not stop firing, it is gone."""
-        rule = self._rules.pop(name, None)
-        if rule is None:
-            raise BadSpecification(f"there is no rule {name!r}")
-        del self._by_number[rule.number]
-        guard = rule.guard
-        if guard is None:
-            del self._unguarded[rule.number]
-        else:
-            groups = self._simple if rule.simple else self._guarded
-            group = groups[(guard.operand, guard.sign)]
-            group.remove(guard.number, rule.number)
-            if not len(group):
-                del groups[(guard.operand, guard.sign)]
+        rule = self._table.remove(name)
         if not rule.simple:
             for state in self._states.values():
                 state.firing.discard(rule.number)
@@ -186,14 +142,13 @@ class Rules:
     @property
     def rules(self) -> dict[str, str]:
         """The rules' conditions by name."""
-        return {name: rule.when.text for name, rule in self._rules.items()}
+        return {name: rule.when.text for name, rule in self._table.by_name.items()}
 
     @property
     def columns(self) -> list[str]:
         """The columns that conditions and features look at."""
-        read = [e for r in self._rules.values() for e in (r.when, r.until) if e is not None]
         about = [query.aggregate.columns for query in self._features.queries]
-        return sorted({name for e in read for name in e.columns} | {n for c in about for n in c})
+        return sorted(self._table.columns | {name for columns in about for name in columns})
 
     @property
     def keys(self) -> list[Any]:
@@ -201,7 +156,7 @@ class Rules:
         return list(self._states)
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self._table)
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -221,11 +176,8 @@ class Rules:
         if state is None:
             state = self._states[key] = KeyState(row)
         state.row = row
-        for column in self._never_negative:
-            value = row.get(column)
-            if value is not None and not value >= 0:
-                self._become_restless()
-                break
+        if self._moments.disturbed_by(row):
+            self._become_restless()
         self._candidates.insert(key, row, moment)
         self._evaluate(key, state, moment, changes)
         return changes
@@ -266,10 +218,9 @@ class Rules:
 
     def _evaluate(self, key: Any, state: KeyState, now: int | None, changes: list[Change]) -> None:
         instant = self._instant(key, state, now)
-        values, rules = state.values, self._by_number
-        if len(values) < self._slots:
-            values += [None] * (self._slots - len(values))
-        for group in self._simple.values():
+        values, rules = state.values, self._table.by_number
+        state.make_room(self._table.slots)
+        for group in self._table.simple.values():
             new, old = group.operand.value(instant), values[group.slot]
             if new is old or new == old:
                 continue
@@ -279,13 +230,7 @@ class Rules:
                 at = self._hub.shown(now)
                 changes += [Change(rules[n].name, key, False, at) for n in stopped]
                 changes += [Change(rules[n].name, key, True, at) for n in started]
-        waiting = dict(self._unguarded)
-        for group in self._guarded.values():
-            for number in group.passed(group.operand.value(instant)):
-                waiting[number] = rules[number]
-        for number in state.firing:
-            waiting[number] = rules[number]
-        for rule in waiting.values():
+        for rule in self._table.to_settle(state, instant):
             self._settle(rule, key, state, instant, now, changes)
         self._schedule(key, state, instant)
 
@@ -316,8 +261,8 @@ class Rules:
 
     def _pass_time(self, until: int, changes: list[Change]) -> None:
         """Evaluate keys at the moments when a row leaves or enters one of their windows."""
-        while self._due and self._due[0][0] <= until:
-            moment, _, key = heappop(self._due)
+        while (due := self._moments.pop(until)) is not None:
+            moment, key = due
             state = self._states.get(key)
             if state is not None and state.due == moment:
                 state.due = None
@@ -326,40 +271,18 @@ class Rules:
     def _schedule(self, key: Any, state: KeyState, instant: Instant) -> None:
         """When the key's windows change next, if a rule could care."""
         due = instant.next_change() if self._cares(state, instant) else None
-        if due is not None and due != state.due:
-            self._ties += 1
-            heappush(self._due, (due, self._ties, key))
-        state.due = due
+        self._moments.schedule(key, state, due)
 
     def _cares(self, state: KeyState, instant: Instant) -> bool:
-        if self._restless or state.firing:
+        if self._moments.restless or state.firing:
             return True
         if any(value is not None for value in state.values):
             return True
-        return any(
-            group.passes_any(group.operand.value(instant)) for group in self._guarded.values()
-        )
-
-    def _calm(self, guard: Threshold | None) -> bool:
-        """Whether a rule that waits for this cannot start just because a row leaves a window."""
-        if guard is None:
-            return False
-        if guard.operand.feature is None:
-            return True
-        query = self._features.queries[guard.operand.feature]
-        window, aggregate = query.window, query.aggregate
-        if window.ending or not (isinstance(window, Rows) or window.includes_end):
-            return False
-        if type(aggregate) is Sum and guard.sign[0] == ">" and not self._states:
-            self._never_negative.add(aggregate.columns[0])
-            return True
-        falls = {Count: ">", Max: ">", Min: "<"}.get(type(aggregate))
-        return falls == guard.sign[0]
+        return self._table.passes_any_guard(instant)
 
     def _become_restless(self) -> None:
         """From now on every key is looked at whenever its windows change."""
-        self._restless = True
-        self._never_negative.clear()
+        self._moments.become_restless()
         now = self._hub.now_ticks
         for key, state in self._states.items():
             self._schedule(key, state, self._instant(key, state, now))
@@ -369,8 +292,8 @@ class Rules:
         state = self._states.pop(key, None)
         if state is not None:
             at = self._hub.shown(self._hub.now_ticks)
-            numbers = self._numbers_firing(state)
-            self._left += [Change(self._by_number[n].name, key, False, at) for n in numbers]
+            rules = self._table.firing(state)
+            self._left += [Change(rule.name, key, False, at) for rule in rules]
 
     def _taken_leave(self) -> list[Change]:
         """What stopped because its key was dropped."""
@@ -381,51 +304,23 @@ class Rules:
 
     def firing(self) -> list[tuple[str, Any]]:
         """The pairs of rule and key that fire now."""
-        out = []
-        for key, state in self._states.items():
-            numbers = self._numbers_firing(state)
-            out += [(self._by_number[number].name, key) for number in numbers]
-        return out
-
-    def _numbers_firing(self, state: KeyState) -> list[int]:
-        numbers = list(state.firing)
-        for group in self._simple.values():
-            if group.slot < len(state.values):
-                numbers += group.passed(state.values[group.slot])
-        return sorted(numbers)
+        return [
+            (rule.name, key)
+            for key, state in self._states.items()
+            for rule in self._table.firing(state)
+        ]
 
     def explain(self) -> str:
         """How rules are found, and what their features are kept in."""
         queries = self._features.queries
         lines = [
-            f"{len(self._rules)} rules, {len(self._states)} keys, {len(queries)} features",
-            f"  {sum(map(len, self._simple.values()))} rules are one threshold each, in "
-            f"{len(self._simple)} orders: only those that a value crosses are looked at",
-            f"  {sum(map(len, self._guarded.values()))} rules wait for a threshold, in "
-            f"{len(self._guarded)} orders: looked at while it is passed",
-            f"  {len(self._unguarded)} rules are looked at with every event",
+            f"{len(self._table)} rules, {len(self._states)} keys, {len(queries)} features",
+            *(f"  {line}" for line in self._table.explain()),
             "  time alone: every key is looked at when a row leaves its windows"
-            if self._restless
+            if self._moments.restless
             else "  time alone: only keys where a rule fires or its threshold is passed",
         ]
         for query in queries:
             why = self._candidates.why(query)
             lines.append(f"  {query.aggregate!r} over {query.window.label}: {why}")
         return "\n".join([*lines, self._hub.explain()])
-
-
-def _set(values: list[Any], slot: int, value: Any) -> None:
-    if len(values) <= slot:
-        values += [None] * (slot + 1 - len(values))
-    values[slot] = value
-
-
-def _as_rule(given: Any) -> tuple[str, str, str | None]:
-    if isinstance(given, Mapping):
-        unknown = set(given) - {"name", "when", "until"}
-        if unknown or not {"name", "when"} <= set(given):
-            raise BadSpecification(f"a rule has name, when and perhaps until; not {dict(given)!r}")
-        return given["name"], given["when"], given.get("until")
-    if isinstance(given, tuple) and len(given) in (2, 3):
-        return given[0], given[1], given[2] if len(given) == 3 else None
-    raise BadSpecification(f"a rule is (name, when) or (name, when, until), not {given!r}")

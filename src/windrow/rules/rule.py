@@ -1,8 +1,10 @@
 """A rule, and what is told of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from windrow.errors import BadSpecification
 from windrow.rules.expression import Expression, Threshold
 
 
@@ -39,3 +41,15 @@ class Rule:
         implied = self.when.implied
         about = [t for t in implied if t.operand.feature is not None]
         return next(iter((*about, *implied)), None)
+
+
+def as_rule(given: Any) -> tuple[str, str, str | None]:
+    """A rule as a person gives it: name, when and perhaps until."""
+    if isinstance(given, Mapping):
+        unknown = set(given) - {"name", "when", "until"}
+        if unknown or not {"name", "when"} <= set(given):
+            raise BadSpecification(f"a rule has name, when and perhaps until; not {dict(given)!r}")
+        return given["name"], given["when"], given.get("until")
+    if isinstance(given, tuple) and len(given) in (2, 3):
+        return given[0], given[1], given[2] if len(given) == 3 else None
+    raise BadSpecification(f"a rule is (name, when) or (name, when, until), not {given!r}")

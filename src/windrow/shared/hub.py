@@ -5,52 +5,22 @@ a sum and a count keep. A query can be registered and dropped at any time.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Self
 
-from windrow.aggregates import Aggregate, Partial, as_aggregate, canonical
-from windrow.errors import BadSpecification, BadValue, OutOfOrder
+from windrow.aggregates import Aggregate, Partial, as_aggregate
+from windrow.errors import BadSpecification, OutOfOrder
 from windrow.shared.line import Extent, Line, Window, as_suffix_or_historical
-from windrow.shared.parts import Assemble, split
-from windrow.shared.substream import Choice, PartKey, Plan, Substream, make_plan, part_key
+from windrow.shared.query import EACH, Each, Queries, Query, as_key, make_query
+from windrow.shared.substream import Choice, Substream
 from windrow.shared.told import Told
 from windrow.slides import Rows
 from windrow.times import duration
 
+__all__ = ["EACH", "Each", "Hub", "Lifted", "Query", "as_key"]
+
 Lifted = tuple[int | None, Substream | None, list[Partial], list[Partial]]
 """A row's time, its key's stream, and its partials for the whole stream and for the key's."""
-
-
-class Each:
-    """The type of ``EACH``."""
-
-    def __repr__(self) -> str:
-        return "EACH"
-
-    def __reduce__(self) -> str:
-        return "EACH"
-
-
-EACH = Each()
-"""As a query's key: the query is about every key, each by itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A registered query: an aggregate over a window of the whole stream, a key, or each key."""
-
-    number: int
-    aggregate: Aggregate
-    window: Window
-    key: Any
-    parts: tuple[Aggregate, ...]
-    names: tuple[PartKey, ...]
-    assemble: Assemble
-
-    def __repr__(self) -> str:
-        about = "" if self.key is None else f" of {self.key!r}"
-        return f"<query {self.number}: {self.aggregate!r} over {self.window.label}{about}>"
 
 
 class Hub:
@@ -79,20 +49,17 @@ class Hub:
     def __init__(self, *, idle: Any = None, unit: str | None = None) -> None:
         self._unit = unit
         self._idle = None if idle is None else duration(idle, "idle=")
-        self._queries: dict[int, Query] = {}
-        self._about: dict[Any, dict[int, Query]] = {}  # the same by key
+        self._queries = Queries()
         self._names = 0
-        self._version = 0
         self.clock = Line(unit)  # the whole stream's time, also when nobody asks for its rows
         self._whole = Substream(unit)
         self._keys: dict[Hashable, Substream] = {}  # by their last row: the idlest come first
-        self._plans: dict[Any, Plan] = {}
         self._advanced: int | None = None
         self.on_drop: Callable[[Any], None] | None = None
         self._extents: dict[Window, Extent] = {}
         self._told = Told()
         self._idle_ticks: int | None = None
-        self._idle_known = False
+        self._idle_version = -1  # of the queries for which that is known
 
     # --- queries --------------------------------------------------------------------------------
 
@@ -102,66 +69,34 @@ class Hub:
         """A new query; ask for its answer with ``lookup``."""
         made = as_aggregate(aggregate)
         found = as_suffix_or_historical(window)
-        parts, assemble = split(made)
-        key = as_key(key)
-        names = tuple(map(part_key, parts))
-        query = Query(self._names, made, found, key, parts, names, assemble)
+        query = make_query(self._names, made, found, as_key(key))
         if self.clock.clock is not None and not isinstance(found, Rows):
             self.clock.length(found.length)  # a length that cannot be meant is an error now
         self._names += 1
-        self._enlist(query)
+        self._queries.add(query)
         return query
-
-    def _enlist(self, query: Query) -> None:
-        self._queries[query.number] = query
-        self._about.setdefault(query.key, {})[query.number] = query
-        self._replan()
 
     def drop(self, query: Query) -> None:
         """Answer a query no more; what only it needed is let go."""
-        self._require(query)
-        del self._queries[query.number]
-        del self._about[query.key][query.number]
-        if not self._about[query.key]:
-            del self._about[query.key]
+        self._queries.require(query)
+        self._queries.remove(query)
         self._told.forget(query)
-        self._replan()
 
     @property
     def queries(self) -> list[Query]:
         """The queries, in the order they were registered."""
-        return list(self._queries.values())
-
-    def _require(self, query: Query) -> None:
-        if not isinstance(query, Query) or self._queries.get(query.number) is not query:
-            raise BadSpecification(f"{query!r} is not a query of this hub, or was dropped")
-
-    def _replan(self) -> None:
-        self._version += 1
-        self._plans.clear()
-        self._idle_known = False
-
-    def _plan(self, key: Any) -> Plan:
-        """The plan of the whole stream (None), of a key that is asked for, or of any other key."""
-        name = key if key is None or key in self._about else EACH
-        if name not in self._plans:
-            named = [name] if name is None or name is EACH else [EACH, name]
-            queries = [query for one in named for query in self._about.get(one, {}).values()]
-            self._plans[name] = make_plan(
-                (part, query.window) for query in queries for part in query.parts
-            )
-        return self._plans[name]
+        return list(self._queries.by_number.values())
 
     def _whole_stream(self) -> Substream:
-        if self._whole.version != self._version:
-            self._whole.follow(self._plan(None), self._version)
+        if self._whole.version != self._queries.version:
+            self._whole.follow(self._queries.plan(None), self._queries.version)
         return self._whole
 
     def substream(self, key: Any) -> Substream | None:
         """What is kept of a key, if anything."""
         found = self._keys.get(key)
-        if found is not None and found.version != self._version:
-            found.follow(self._plan(key), self._version)
+        if found is not None and found.version != self._queries.version:
+            found.follow(self._queries.plan(key), self._queries.version)
         return found
 
     # --- rows -----------------------------------------------------------------------------------
@@ -199,11 +134,11 @@ class Hub:
         stream = None
         if key is not None:
             stream = self.substream(key)
-            plan = self._plan(key)
+            plan = self._queries.plan(key)
             if stream is None and plan.choices:
                 stream = Substream(self._unit)
-                stream.follow(plan, self._version)
-        elif len(self._about) > (None in self._about):
+                stream.follow(plan, self._queries.version)
+        elif self._queries.need_keys:
             raise BadSpecification("queries are about keys: insert(value, key=...)")
         return ticks, stream, whole.lift(value), [] if stream is None else stream.lift(value)
 
@@ -262,9 +197,9 @@ class Hub:
             self.insert(value, key, moment)
 
     def _drop_idle(self, now: int) -> None:
-        if not self._idle_known:
-            self._idle_known = True
-            self._idle_ticks = self._longest_silence()
+        if self._idle_version != self._queries.version:
+            self._idle_version = self._queries.version
+            self._idle_ticks = self._queries.longest_silence(self.clock, self._idle)
         if self._idle_ticks is None:
             return
         while self._keys:
@@ -276,15 +211,6 @@ class Hub:
             if self.on_drop is not None:
                 self.on_drop(key)
 
-    def _longest_silence(self) -> int | None:
-        """After how many ticks without a row a key is dropped."""
-        length = self.clock.length
-        about = [query.window for query in self._queries.values() if query.key is not None]
-        spans = [length(w.length) + length(w.ending) for w in about if not isinstance(w, Rows)]
-        if self._idle is not None:
-            return max([length(self._idle), *spans])
-        return None if len(spans) < len(about) or not spans else max(spans)
-
     @property
     def keys(self) -> list[Any]:
         """The keys that have rows, those that were silent for longest first."""
@@ -294,7 +220,7 @@ class Hub:
 
     def lookup(self, query: Query, key: Any = None, now: Any = None) -> Any:
         """A query's answer as of now; ``key=`` for queries of each key."""
-        self._require(query)
+        self._queries.require(query)
         key = as_key(key)
         if query.key is not EACH and key is not None and key != query.key:
             raise BadSpecification(f"{query!r} is not about {key!r}")
@@ -311,7 +237,7 @@ class Hub:
 
     def complete(self, query: Query, key: Any = None, now: Any = None) -> bool:
         """Whether the hub knows all rows of the query's window: not so soon after it registered."""
-        self._require(query)
+        self._queries.require(query)
         about = key if query.key is EACH else query.key
         stream = self._whole_stream() if about is None else self.substream(about)
         moment = self._moment(now)
@@ -340,7 +266,7 @@ class Hub:
     def changes(self, now: Any = None) -> dict[Any, Any]:
         """The answers that are others than when last asked, by query, or by (query, key)."""
         moment = self._moment(now)
-        queries = [(query, query.key is EACH) for query in self._queries.values()]
+        queries = [(query, query.key is EACH) for query in self.queries]
         return self._told.changes(
             queries, self._keys, lambda query, key: self._answer(query, key, moment), moment
         )
@@ -350,7 +276,7 @@ class Hub:
     def choices(self, key: Any = None) -> list[Choice]:
         """The structures of the whole stream, or of a key (``EACH``: of any key)."""
         stream = self._whole_stream()
-        return list((stream.plan if key is None else self._plan(key)).choices.values())
+        return list((stream.plan if key is None else self._queries.plan(key)).choices.values())
 
     def stored_partials(self) -> int:
         """Partials kept, over all keys."""
@@ -363,7 +289,7 @@ class Hub:
             f"{len(self._queries)} queries, {len(self._keys)} keys, "
             f"{self.stored_partials()} partials kept"
         ]
-        named = [key for key in self._about if key is not None and key is not EACH]
+        named = [key for key in self._queries.about if key is not None and key is not EACH]
         for key in (None, EACH, *named):
             choices = self.choices(key)
             if not choices:
@@ -397,12 +323,3 @@ class Hub:
         hub = cls()
         read(hub, data, own)
         return hub
-
-
-def as_key(key: Any) -> Any:
-    """A key as it is kept: one NaN, no negative zero."""
-    try:
-        hash(key)
-    except TypeError:
-        raise BadValue(f"key {key!r} cannot be hashed: use a tuple, a string or a number") from None
-    return canonical(key)

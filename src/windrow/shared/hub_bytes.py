@@ -8,8 +8,8 @@ from windrow.aggregates.codec import Reader, count_bytes
 from windrow.aggregates.schema import Schema, frame, unframe
 from windrow.errors import BadBytes, BadSpecification, WindrowError
 from windrow.shared.line import Window
-from windrow.shared.parts import split
-from windrow.shared.substream import Substream, part_key
+from windrow.shared.query import EACH, make_query
+from windrow.shared.substream import Substream
 from windrow.slides import Rows, Time
 from windrow.times import Duration
 
@@ -21,8 +21,6 @@ _OWNER = Schema.single("value").fingerprint("Hub")
 
 def write(hub: "Hub") -> bytes:
     """Everything needed to go on."""
-    from windrow.shared.hub import EACH
-
     head = (
         hub._unit,
         None if hub._idle is None else _length(hub._idle),
@@ -58,8 +56,6 @@ def read(hub: "Hub", data: bytes, own: Iterable[type[Aggregate]]) -> None:
 
 
 def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None:
-    from windrow.shared.hub import EACH, Query
-
     hub._unit, idle, names, example, times = codec.decode(reader)
     hub._idle = None if idle is None else _as_length(idle)
     hub._names = names
@@ -67,18 +63,9 @@ def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None
     hub.clock.restore(0, example, times, len(times))
     for _ in range(reader.count()):
         number, named, shape, key = codec.decode(reader)
-        aggregate = _made(named, known)
-        parts, assemble = split(aggregate)
-        query = Query(
-            number,
-            aggregate,
-            _window(shape),
-            EACH if key[0] == "each" else key[1],
-            parts,
-            tuple(map(part_key, parts)),
-            assemble,
-        )
-        hub._enlist(query)
+        about = EACH if key[0] == "each" else key[1]
+        query = make_query(number, _made(named, known), _window(shape), about)
+        hub._queries.add(query)
     _read_stream(hub, None, reader)
     for _ in range(reader.count()):
         _read_stream(hub, codec.decode(reader), reader)
@@ -100,7 +87,7 @@ def _read_stream(hub: "Hub", key: Any, reader: Reader) -> None:
     line = stream.line
     first, end, example, times = codec.decode(reader)
     line.restore(first, example, times, end - first)
-    stream.follow(hub._plan(key), hub._version)
+    stream.follow(hub._queries.plan(key), hub._queries.version)
     for held in stream.held.values():
         held.start, families = codec.decode(reader)
         rows = held.choice.part.partial_schema.read(reader)

@@ -1,13 +1,11 @@
 """What a hub has told: which answers are others than when last asked."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from windrow.shared.query import Query
 from windrow.slides import Rows
 from windrow.windows.compare import equal
-
-if TYPE_CHECKING:
-    from windrow.shared.hub import Query
 
 
 class Told:
@@ -19,15 +17,15 @@ class Told:
         self._answers: dict[int, dict[Any, Any]] = {}
         self._at: int | None = None
 
-    def forget(self, query: "Query") -> None:
+    def forget(self, query: Query) -> None:
         """A query that was dropped."""
         self._answers.pop(query.number, None)
 
     def changes(
         self,
-        queries: "Iterable[tuple[Query, bool]]",
+        queries: Iterable[tuple[Query, bool]],
         keys: Collection[Any],
-        answer: "Callable[[Query, Any], Any]",
+        answer: Callable[[Query, Any], Any],
         moment: int | None,
     ) -> dict[Any, Any]:
         """The answers that changed, by query, or by (query, key) where it is of each key."""

@@ -1,0 +1,112 @@
+"""The rules in force, arranged by what each waits for.
+
+A *simple* rule is one threshold: it fires exactly while an operand passes a number. A *guarded*
+rule can only start while a threshold is passed. Both are kept in the order of their thresholds
+(``rules.thresholds``), so that few of thousands are looked at. An *unguarded* one always is.
+"""
+
+from windrow.errors import BadSpecification
+from windrow.rules.expression import Expression, Operand
+from windrow.rules.instant import Instant
+from windrow.rules.key_state import KeyState
+from windrow.rules.rule import Rule
+from windrow.rules.thresholds import Thresholds
+
+Groups = dict[tuple[Operand, str], Thresholds]
+
+
+class Table:
+    """Rules by name, by number, and by what they wait for."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Rule] = {}
+        self.by_number: dict[int, Rule] = {}
+        self.simple: Groups = {}
+        self.guarded: Groups = {}
+        self.unguarded: dict[int, Rule] = {}
+        self.slots = 0
+        """How many groups there ever were: keys keep a value for each that is simple."""
+        self._next = 0
+
+    def new(self, name: str, when: Expression, until: Expression | None) -> Rule:
+        """A rule with a number of its own, which is not in force yet."""
+        self._next += 1
+        return Rule(name, self._next - 1, when, until)
+
+    def add(self, rule: Rule) -> Thresholds | None:
+        """Put a rule into force, among those that wait for the same operand, if it waits."""
+        self.by_name[rule.name] = self.by_number[rule.number] = rule
+        guard = rule.guard
+        if guard is None:
+            self.unguarded[rule.number] = rule
+            return None
+        groups = self._groups(rule)
+        name = (guard.operand, guard.sign)
+        if name not in groups:
+            groups[name] = Thresholds(*name, self.slots)
+            self.slots += 1
+        groups[name].add(guard.number, rule.number)
+        return groups[name]
+
+    def remove(self, name: str) -> Rule:
+        """Forget a rule."""
+        rule = self.by_name.pop(name, None)
+        if rule is None:
+            raise BadSpecification(f"there is no rule {name!r}")
+        del self.by_number[rule.number]
+        guard = rule.guard
+        if guard is None:
+            del self.unguarded[rule.number]
+            return rule
+        groups, waits = self._groups(rule), (guard.operand, guard.sign)
+        groups[waits].remove(guard.number, rule.number)
+        if not len(groups[waits]):
+            del groups[waits]
+        return rule
+
+    def _groups(self, rule: Rule) -> Groups:
+        return self.simple if rule.simple else self.guarded
+
+    def to_settle(self, state: KeyState, instant: Instant) -> list[Rule]:
+        """The rules, of those not simple, that may start or stop for a key now."""
+        waiting = dict(self.unguarded)
+        for group in self.guarded.values():
+            for number in group.passed(group.operand.value(instant)):
+                waiting[number] = self.by_number[number]
+        for number in state.firing:
+            waiting[number] = self.by_number[number]
+        return list(waiting.values())
+
+    def passes_any_guard(self, instant: Instant) -> bool:
+        """Whether a threshold of a guarded rule is passed."""
+        return any(
+            group.passes_any(group.operand.value(instant)) for group in self.guarded.values()
+        )
+
+    def firing(self, state: KeyState) -> list[Rule]:
+        """The rules that fire for a key, in the order they were added."""
+        numbers = list(state.firing)
+        for group in self.simple.values():
+            if group.slot < len(state.values):
+                numbers += group.passed(state.values[group.slot])
+        return [self.by_number[number] for number in sorted(numbers)]
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that conditions name."""
+        rules = self.by_name.values()
+        read = [e for rule in rules for e in (rule.when, rule.until) if e is not None]
+        return {name for expression in read for name in expression.columns}
+
+    def explain(self) -> list[str]:
+        """How rules are found."""
+        return [
+            f"{sum(map(len, self.simple.values()))} rules are one threshold each, in "
+            f"{len(self.simple)} orders: only those that a value crosses are looked at",
+            f"{sum(map(len, self.guarded.values()))} rules wait for a threshold, in "
+            f"{len(self.guarded)} orders: looked at while it is passed",
+            f"{len(self.unguarded)} rules are looked at with every event",
+        ]
+
+    def __len__(self) -> int:
+        return len(self.by_name)
