@@ -20,11 +20,12 @@ include_patterns = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "examples/README.md",
     "docs/**",
     "benchmarks/results/*.md",
     "api/*.rst",
 ]
-exclude_patterns = ["src", "tests", "tools", "examples", "benchmarks/*.py"]
+exclude_patterns = ["src", "tests", "tools", "examples/*.py", "benchmarks/*.py"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_heading_anchors = 4  # the anchors that links in Markdown files use

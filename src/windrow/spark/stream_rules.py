@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,7 +22,7 @@ from windrow.rules.texts import written
 from windrow.slides import as_window
 from windrow.spark.axis import clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, sealed, settled
-from windrow.spark.rule_source import FORMAT, RuleSource, serve
+from windrow.spark.rule_source import registered, serve
 from windrow.spark.rule_worker import MARK, RuleProcessor
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.streams import (
@@ -180,12 +179,7 @@ def _texts(session: Any, source: Any, reread: Any) -> Any:
 
 
 def _own_source(session: Any, **options: Any) -> Any:
-    try:
-        session.dataSource.register(RuleSource)
-    except AnalysisException as error:  # another session of this process has it: it is found there
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
-    return session.readStream.format(FORMAT).options(**options).load()
+    return session.readStream.format(registered(session)).options(**options).load()
 
 
 def _streamed(source: Any) -> Any:
