@@ -35,10 +35,10 @@ package: setup  # wheel and sdist, in dist/
 	$(BIN)/python -m build --no-isolation
 
 test: lint java redis browser kafka
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2
 
 test-slow: setup java redis browser kafka
-	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
 
 lint: setup
 	$(BIN)/ruff format --check -q .

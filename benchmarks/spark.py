@@ -11,76 +11,42 @@ Answers of both sides are compared on a slice before anything is timed. Only a r
 full size writes ``benchmarks/results/spark.md``.
 """
 
-import argparse
-import json
-import os
-import platform
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import windrow as wr
+from benchmarks.sheet import Sheet, elsewhere, measure
 from benchmarks.spark_worker import FLAT_WIDTHS, GAP, LOOKBACKS, PLANNER_WIDTHS, Numbers, Setup
 
-RESULTS = Path(__file__).parent / "results"
 TABLES = {"eight": 2_000_000, "balanced": 4_000_000, "hot": 4_000_000, "line": 20_000_000}
 TABLES["many"] = 20_000_000
-HEADINGS = ("workload", "ours", "ns a row", "native, tree", "native, no tree", "measured", "needed")
 
 
-@dataclass(frozen=True)
-class Line:
-    """One row of the report; ``needed`` is empty where no bar is set."""
-
-    workload: str
-    ours: str
-    each: str
-    tree: str
-    plain: str
-    measured: str
-    needed: str = ""
-    good: bool = True
-
-    @property
-    def verdict(self) -> str:
-        if not self.needed:
-            return ""
-        return "met" if self.good else "MISSED"
-
-    @property
-    def cells(self) -> list[str]:
-        numbers = [self.ours, self.each, self.tree, self.plain, self.measured, self.needed]
-        return [self.workload, *numbers, self.verdict]
-
-
-class Report:
+class Report(Sheet):
     """Runs the measurements, and keeps what was found."""
 
-    def __init__(self, folder: str, scale: float) -> None:
-        self.folder, self.scale = folder, scale
-        self.lines: list[Line] = []
+    title = "Spark tables"
+    headings = (
+        *("workload", "ours", "ns a row", "native, tree", "native, no tree", "measured", "needed"),
+    )
+    widths = (68, 9, 9, 13, 16, 9, 9, 7)
+    circumstances = (
+        "local[2], 8 shuffle partitions, 8 GB for the driver, best of three unless said otherwise."
+    )
 
     def measure(self, job: str, tables: list[str], **settings: bool | int) -> Numbers:
-        """The numbers of one job, from a process of its own."""
+        """The numbers of one job."""
         setup = Setup(job, self.folder, self.scale, **settings)  # type: ignore[arg-type]
         for name in tables:
             make_table(name, setup)
-        command = [sys.executable, "-m", "benchmarks.spark_worker", json.dumps(asdict(setup))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{job} failed:\n{done.stderr}")
-        numbers: Numbers = json.loads(done.stdout.splitlines()[-1])
+        numbers: Numbers = elsewhere("benchmarks.spark_worker", asdict(setup))
         return numbers
 
-    def rows(self, full: int) -> int:
+    def count(self, full: int) -> int:
         return Setup("", self.folder, self.scale).rows(full)
 
     def note(
@@ -95,13 +61,10 @@ class Report:
         needed: str = "",
         good: bool = True,
     ) -> None:
-        """One line, printed as soon as it is known."""
-        each = f"{ours / self.rows(rows) * 1e9:.0f}" if ours is not None and rows else ""
-        line = Line(
-            workload, seconds(ours), each, seconds(tree), seconds(plain), measured, needed, good
-        )
-        self.lines.append(line)
-        print(layout(line.cells), flush=True)
+        """One row; times in seconds."""
+        each = f"{ours / self.count(rows) * 1e9:.0f}" if ours is not None and rows else ""
+        numbers = (seconds(ours), each, seconds(tree), seconds(plain), measured)
+        self.add(workload, *numbers, needed=needed, good=good)
 
     def faster(self, workload: str, rows: int, times: Numbers, peer: str, least: float) -> None:
         """A bar: the peer takes at least so many times as long as ours."""
@@ -140,37 +103,9 @@ class Report:
             good=value <= most,
         )
 
-    @property
-    def missed(self) -> list[str]:
-        return [line.workload for line in self.lines if not line.good]
-
-    def markdown(self) -> str:
-        rows = [[*HEADINGS, ""], ["---"] + ["---:"] * 6 + ["---"]]
-        rows += [line.cells for line in self.lines]
-        table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-        missed = ", ".join(self.missed) or "none"
-        return f"# Spark tables\n\n{machine()}\n\n{table}\n\nMissed: {missed}.\n"
-
 
 def seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f} s"
-
-
-def layout(cells: list[str]) -> str:
-    widths = (9, 9, 13, 16, 9, 9, 7)
-    numbers = "".join(f"{cell:>{width}}" for cell, width in zip(cells[1:], widths, strict=True))
-    return f"{cells[0]:<68}{numbers}"
-
-
-def machine() -> str:
-    packages = ("pyspark", "pyarrow", "pandas", "numba", "numpy")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB of memory, "
-        f"Python {platform.python_version()}, windrow {wr.__version__}, {versions}; "
-        "local[2], 8 shuffle partitions, 8 GB for the driver, best of three unless said otherwise."
-    )
 
 
 def make_table(name: str, setup: Setup) -> None:
@@ -216,7 +151,7 @@ def time_windows(report: Report) -> None:
 
 def own_aggregate(report: Report) -> None:
     found = report.measure("geo_mean", ["eight"])
-    rows = report.rows(2_000_000)
+    rows = report.count(2_000_000)
     ours = found.pop("ours")
     for name, each in found.items():
         report.note(f"  {name}", 0, f"{each * 1e9:,.0f} ns a row, {each / ours:.1f}×")
@@ -310,25 +245,5 @@ PARTS: dict[int, Callable[[Report], None]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
-    parser.add_argument("--only", help="parts, by number: 1,6")
-    given = parser.parse_args()
-    wanted = [int(part) for part in given.only.split(",")] if given.only else list(PARTS)
-    print(machine())
-    print(layout([*HEADINGS, ""]))
-    with tempfile.TemporaryDirectory(prefix="windrow-") as folder:
-        report = Report(folder, given.scale)
-        for part in wanted:
-            PARTS[part](report)
-    print(f"\nmissed: {', '.join(report.missed) or 'none'}")
-    if given.scale == 1.0 and wanted == list(PARTS):
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "spark.md").write_text(report.markdown())
-    if given.scale == 1.0 and report.missed:
-        sys.exit("a bar was missed")
-
-
 if __name__ == "__main__":
-    main()
+    measure(Report, PARTS, "spark")

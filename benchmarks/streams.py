@@ -13,34 +13,25 @@ the keys are compared with windrow's answers for the table of all files (without
 PyArrow's). Only a run of everything at full size writes ``benchmarks/results/streams.md``.
 """
 
-import argparse
-import json
 import os
-import platform
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import windrow as wr
+from benchmarks.sheet import Sheet, elsewhere, measure
 from benchmarks.stream_worker import Numbers, Stream, files_of, median
 
-RESULTS = Path(__file__).parent / "results"
 START = 1_750_000_000_000_000
 """The first time, in microseconds."""
 ROW_BYTES = 24
 """A row's own: key, time and value."""
 LOOKBACKS = (10, 100, 1440)
 """In batches."""
-HEADINGS = ("workload", "partitions", "a batch", "rows a second", "measured", "needed")
 
 
 @dataclass(frozen=True)
@@ -57,30 +48,6 @@ TABLES = {
     "large": Table(1_000_000, 100_000, 10),
     "small": Table(20_000, 10_000, 1),
 }
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of the report; ``needed`` is empty where no bar is set."""
-
-    workload: str
-    partitions: str = ""
-    batch: str = ""
-    speed: str = ""
-    measured: str = ""
-    needed: str = ""
-    good: bool = True
-
-    @property
-    def verdict(self) -> str:
-        if not self.needed:
-            return ""
-        return "met" if self.good else "MISSED"
-
-    @property
-    def cells(self) -> list[str]:
-        numbers = [self.partitions, self.batch, self.speed, self.measured, self.needed]
-        return [self.workload, *numbers, self.verdict]
 
 
 @dataclass(frozen=True)
@@ -101,12 +68,20 @@ class Found:
         return median(self.batches, "rows") / self.seconds
 
 
-class Report:
+class Report(Sheet):
     """Runs the measurements, each once, and keeps what was found."""
 
+    title = "Spark streams"
+    headings = ("workload", "partitions", "a batch", "rows a second", "measured", "needed")
+    widths = (78, 32, 12, 16, 14, 9, 8)
+    circumstances = (
+        "local[2], 4 GB for the driver, RocksDB with changelogs, medians of "
+        "durationMs.triggerExecution. Each side takes 2 or 8 shuffle partitions, what is faster "
+        "for it in a short trial."
+    )
+
     def __init__(self, folder: str, scale: float) -> None:
-        self.folder, self.scale = Path(folder), scale
-        self.lines: list[Line] = []
+        super().__init__(folder, scale)
         self.runs: dict[Stream, Found] = {}
 
     def batches(self, full: int, least: int = 3) -> int:
@@ -133,52 +108,30 @@ class Report:
             side, table, span, warm, count, lookbacks, aggregates, slide, more, partitions
         )
         if stream not in self.runs:
-            make_table(self.folder, table, warm + count + more, self.scale)
-            self.runs[stream] = self._run(stream)
+            make_table(Path(self.folder), table, warm + count + more, self.scale)
+            given = {"folder": self.folder, "stream": asdict(stream)}
+            self.runs[stream] = Found(stream, **elsewhere("benchmarks.stream_worker", given))
         found = self.runs[stream]
-        self.note(
-            Line(
-                f"  {what}; {warm} batches before, {count} measured",
-                f"{found.partitions}{tried(found)}",
-                f"{found.seconds:.3f} s",
-                f"{found.speed:,.0f}",
-            )
+        self.add(
+            f"  {what}; {warm} batches before, {count} measured",
+            f"{found.partitions}{tried(found)}",
+            f"{found.seconds:.3f} s",
+            f"{found.speed:,.0f}",
+            "",
         )
         return found
 
-    def _run(self, stream: Stream) -> Found:
-        given = json.dumps({"folder": str(self.folder), "stream": asdict(stream)})
-        command = [sys.executable, "-m", "benchmarks.stream_worker", given]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{stream} failed:\n{done.stderr}")
-        return Found(stream, **json.loads(done.stdout.splitlines()[-1]))
-
-    def note(self, line: Line) -> None:
-        """One line, printed as soon as it is known."""
-        self.lines.append(line)
-        print(layout(line.cells), flush=True)
+    def note(self, workload: str, measured: str = "", needed: str = "", good: bool = True) -> None:
+        """A row without a run of its own."""
+        self.add(workload, "", "", "", measured, needed=needed, good=good)
 
     def at_least(self, workload: str, value: float, least: float) -> None:
         """A bar: the value is no smaller than that."""
-        measured, needed = f"{value:.2f}×", f"≥ {least:g}×"
-        self.note(Line(workload, measured=measured, needed=needed, good=value >= least))
+        self.note(workload, f"{value:.2f}×", f"≥ {least:g}×", value >= least)
 
     def at_most(self, workload: str, value: float, most: float) -> None:
         """A bar: the value is no larger than that."""
-        measured, needed = f"{value:.2f}×", f"≤ {most:g}×"
-        self.note(Line(workload, measured=measured, needed=needed, good=value <= most))
-
-    @property
-    def missed(self) -> list[str]:
-        return [line.workload for line in self.lines if not line.good]
-
-    def markdown(self) -> str:
-        rows = [[*HEADINGS, ""], ["---"] + ["---:"] * 5 + ["---"]]
-        rows += [line.cells for line in self.lines]
-        table = "\n".join(f"| {' | '.join(cells).strip()} |" for cells in rows)
-        missed = ", ".join(self.missed) or "none"
-        return f"# Spark streams\n\n{machine()}\n\n{table}\n\nMissed: {missed}.\n"
+        self.note(workload, f"{value:.2f}×", f"≤ {most:g}×", value <= most)
 
 
 def tried(found: Found) -> str:
@@ -186,24 +139,6 @@ def tried(found: Found) -> str:
     others = [x for count, x in found.trials.items() if int(count) != found.partitions]
     own = found.trials.get(str(found.partitions))
     return f" (trial {own:.2f} s, else {others[0]:.2f} s)" if own and others else ""
-
-
-def layout(cells: list[str]) -> str:
-    widths = (32, 12, 16, 14, 9, 8)
-    numbers = "".join(f"{cell:>{width}}" for cell, width in zip(cells[1:], widths, strict=True))
-    return f"{cells[0]:<78}{numbers}"
-
-
-def machine() -> str:
-    packages = ("pyspark", "pyarrow", "pandas", "numba", "numpy")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB of memory, "
-        f"Python {platform.python_version()}, windrow {wr.__version__}, {versions}; local[2], "
-        "4 GB for the driver, RocksDB with changelogs, medians of durationMs.triggerExecution. "
-        "Each side takes 2 or 8 shuffle partitions, what is faster for it in a short trial."
-    )
 
 
 def make_table(folder: Path, name: str, batches: int, scale: float) -> None:
@@ -277,7 +212,7 @@ def flat(report: Report) -> None:
             for name in ("calls", "bytes_written", "bytes_read")
         )
         text = f"{calls:.0f} calls, {written / 1e3:,.0f} kB written, {read / 1e3:,.0f} kB read"
-        report.note(Line(f"  state a batch at {run.stream.lookbacks[0]:,} batches: {text}"))
+        report.note(f"  state a batch at {run.stream.lookbacks[0]:,} batches: {text}")
     for name, what in (("seconds", "time"), ("state_bytes_written", "state bytes written")):
         values = [median(run.batches, name) for run in found]
         workload = f"{what} a batch, largest of the lookbacks / smallest"
@@ -306,7 +241,7 @@ def on_disk(report: Report) -> None:
         each = last[name] / kept
         workload = f"{what}: {each:.1f} bytes a row of {kept:,.0f} / {ROW_BYTES} of its own"
         if name == "memory":
-            report.note(Line(f"  {workload}", measured=f"{each / ROW_BYTES:.2f}×"))
+            report.note(f"  {workload}", f"{each / ROW_BYTES:.2f}×")
         else:
             report.at_most(workload, each / ROW_BYTES, 3)
 
@@ -320,7 +255,7 @@ def no_spike(report: Report) -> None:
         workload = f"{what} of {len(values)} batches, largest / median"
         report.at_most(workload, max(values) / statistics.median(values), 3)
     slowest = f"{max(times) / statistics.median(times):.2f}×"
-    report.note(Line("  time of a batch, largest / median", measured=slowest))
+    report.note("  time of a batch, largest / median", slowest)
 
 
 PARTS: dict[int, Callable[[Report], None]] = {
@@ -333,25 +268,5 @@ PARTS: dict[int, Callable[[Report], None]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--scale", type=float, default=1.0, help="share of rows, keys and batches")
-    parser.add_argument("--only", help="parts, by number: 1,6")
-    given = parser.parse_args()
-    wanted = [int(part) for part in given.only.split(",")] if given.only else list(PARTS)
-    print(machine())
-    print(layout([*HEADINGS, ""]))
-    with tempfile.TemporaryDirectory(prefix="windrow-") as folder:
-        report = Report(folder, given.scale)
-        for part in wanted:
-            PARTS[part](report)
-    print(f"\nmissed: {', '.join(report.missed) or 'none'}")
-    if given.scale == 1.0 and wanted == list(PARTS):
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "streams.md").write_text(report.markdown())
-    if given.scale == 1.0 and report.missed:
-        sys.exit("a bar was missed")
-
-
 if __name__ == "__main__":
-    main()
+    measure(Report, PARTS, "streams")

@@ -156,7 +156,6 @@ def test_refusals(changed: dict[str, Any], on: Any, error: Any, says: str) -> No
         features(**changed).as_of(events, labels, on=on)
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("strict", [True, False])
 def test_on_spark(spark: Any, strict: bool) -> None:  # noqa: F811
     events, labels = tables(11)
@@ -173,7 +172,6 @@ def test_on_spark(spark: Any, strict: bool) -> None:  # noqa: F811
         assert found.toArrow().sort_by("y").to_pylist() == whole.to_pylist()
 
 
-@pytest.mark.xdist_group("spark")
 def test_refusals_on_spark(spark: Any) -> None:  # noqa: F811
     events, labels = (spark.createDataFrame(table) for table in tables(12))
     with pytest.raises(Refused, match="tie"):

@@ -133,7 +133,6 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         spark.conf.set(name, settings[name])
 
 
-@pytest.mark.xdist_group("streams")
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_programs(
     spark: Any,  # noqa: F811

@@ -161,7 +161,6 @@ def test_without_spark_or_flights_a_sentence(
     assert said.count("\n") == 1
 
 
-@pytest.mark.xdist_group("spark")
 def test_table_and_stream_give_the_same_bits(
     spark: Any,  # noqa: F811
     february: pa.Table,

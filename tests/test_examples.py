@@ -215,7 +215,6 @@ def some_flights(monkeypatch: pytest.MonkeyPatch) -> int:
     return len(some)
 
 
-@pytest.mark.xdist_group("spark")
 def test_flights_on_spark(
     spark: Any,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
@@ -238,7 +237,6 @@ def test_flights_on_spark(
     assert some_flights == 11_226
 
 
-@pytest.mark.xdist_group("streams")
 def test_flights_on_a_stream(
     spark: Any,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
@@ -253,7 +251,6 @@ def test_flights_on_a_stream(
     assert f"{some_flights:,} rows answered, 0 of them other than on the table" in text
 
 
-@pytest.mark.xdist_group("spark")
 def test_no_key_on_spark(
     spark: Any,  # noqa: F811
     capsys: pytest.CaptureFixture[str],

@@ -16,7 +16,6 @@ from tests.examples import EXAMPLES, example
 from tests.spark_session import SLOW, spark  # noqa: F401
 
 PAGE = Path(__file__).parent.parent / "docs" / "serving.md"
-pytestmark = pytest.mark.xdist_group("streams")
 KAFKA = "kafka_to_redis"
 
 

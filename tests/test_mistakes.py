@@ -350,14 +350,7 @@ def folder_with_data(folder: Path, rows: list[dict[str, Any]]) -> None:
         os.utime(path, (1000 + place, 1000 + place))
 
 
-def marked(mistake: Mistake) -> Any:
-    """With the tests that have a session already."""
-    group = "streams" if "mode" in mistake.changes else "spark"
-    marks = [pytest.mark.xdist_group(group)] if mistake.spark else []
-    return pytest.param(mistake, id=mistake.name, marks=marks)
-
-
-@pytest.mark.parametrize("mistake", [marked(mistake) for mistake in MISTAKES])
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake.name for mistake in MISTAKES])
 def test_mistake(mistake: Mistake, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     if mistake.spark:
         local_session()

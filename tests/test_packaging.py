@@ -23,8 +23,6 @@ PACKAGE = ROOT / "src" / "windrow"
 NEEDED = ("numpy", "numpy.libs", "pyarrow", "numba", "llvmlite", "llvmlite.libs")
 """What the wheel depends on; nothing of the extras."""
 
-pytestmark = pytest.mark.xdist_group("packaging")  # one build for all
-
 
 def shell(*words: Any, folder: Path | None = None, **environment: str) -> Any:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

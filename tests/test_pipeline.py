@@ -506,10 +506,12 @@ class Squares(wr.Aggregate):
     def __init__(self, *columns, factor=1.0):
         super().__init__(*columns)
         self.factor = factor
+
+def many(total, oldest):
+    return total - oldest >= 4
 """
 
 
-@pytest.mark.xdist_group("spark")
 def test_spark_gives_the_answers_of_this_process(tmp_path: Path, capsys: Any) -> None:
     local_session()
     (tmp_path / "windrow_own_module.py").write_text(OWN)
@@ -520,7 +522,10 @@ def test_spark_gives_the_answers_of_this_process(tmp_path: Path, capsys: Any) ->
     ]
     changes = {
         **RULES,
-        "features.windows": ["1h", {"rows": 10}],
+        "features.windows": [
+            *("1h", {"rows": 10}),
+            {"policy": "windrow_own_module:many", "of": {"aggregate": "Count"}},
+        ],
         "features.aggregates": aggregates,
         "rules": [RULES["rules"][0]],
     }
@@ -560,7 +565,7 @@ def drawn(file: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
         for name, line in key["lines"].items():
             times = np.cumsum(line["t"]) * made["step"] + line["s"]
             found[key["label"], name] = sorted(zip(times.tolist(), line["v"], strict=True))
-    assert len(found) == 5 * 4  # users, and answers that are numbers
+    assert len(found) == 5 * 6  # users, and answers that are numbers
     return found
 
 
@@ -601,7 +606,6 @@ def late_of(made: Any) -> int:
     return int(made.batches[-1]["waiting_rows"])
 
 
-@pytest.mark.xdist_group("streams")
 def test_ctrl_c_stops_a_stream_and_it_goes_on(tmp_path: Path) -> None:
     """A terminal sends SIGINT to the whole group, Spark's processes included."""
     rows = payments()

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import windrow as wr
 from tests.pipelines import payments, prepared, windrow, write_csv
-from tests.spark_session import SLOW, local_session
+from tests.spark_session import local_session
 from tests.test_pipeline import RULES
 from windrow.cli.screen import rules_line
 from windrow.pipeline.building import RulesFrom
@@ -44,6 +45,18 @@ when = 'count("1h") >='
 name = "some"
 when = 'count("6h") >= 2'
 """
+POLICIES = """
+def wide(total, oldest):
+    return total[0] > oldest[0] and total[1] - oldest[1] >= 4
+"""
+BOTH = [wr.Max("amount"), wr.Count()]
+
+
+def wide_rows(total: Any, oldest: Any) -> Any:
+    """What ``POLICIES`` says."""
+    return total[0] > oldest[0] and total[1] - oldest[1] >= 4
+
+
 STREAM: dict[str, Any] = {
     "mode": "stream-available-now",
     "engine": "spark",
@@ -77,7 +90,10 @@ def test_approximate_aggregates_and_policies(tmp_path: Path) -> None:
     write_csv(tmp_path / "payments.csv", rows)
     sums = {"epsilon": 0.001, "tick": "1m", "maximum": 400, "clamp": True}
     counts = {"epsilon": 0.002, "tick": "1m", "maximum": 5}
+    (tmp_path / "windrow_own_policies.py").write_text(POLICIES)
     light = {"at_most": 60, "of": {"aggregate": "Sum", "column": "amount"}}
+    high = {"aggregate": "Max", "column": "amount"}
+    wide = {"policy": "windrow_own_policies:wide", "of": [high, {"aggregate": "Count"}]}
     cases: list[tuple[Any, Any, wr.Rolling]] = [
         (
             ["1h", {"rows": 50}],
@@ -112,6 +128,21 @@ def test_approximate_aggregates_and_policies(tmp_path: Path) -> None:
                     )
                 },
                 aggregates=[wr.Count(), wr.Max("amount")],
+            ),
+        ),
+        (
+            [{"useful": high, "name": "u"}, {**wide, "and": {"rows": 9}}, {**wide, "name": "w"}],
+            [{"aggregate": "Count"}, {"aggregate": "Sum", "column": "amount"}],
+            wr.Rolling(
+                key="user",
+                time="at",
+                tie="payment",
+                windows={
+                    "u": wr.useful(wr.Max("amount")),
+                    "wide_and_9rows": wr.policy(wide_rows, over=BOTH) & wr.rows(9),
+                    "w": wr.policy(wide_rows, over=BOTH),
+                },
+                aggregates=[wr.Count(), wr.Sum("amount")],
             ),
         ),
     ]
@@ -216,6 +247,34 @@ def test_mistakes_have_their_lines(
             "windows[0]: closed is not for at_most, which has of and and",
         ),
         (
+            {"features.windows": [{"useful": {"aggregate": "Sum", "column": "amount"}}]},
+            "windows[0]: useful(): Sum('amount') does not say which rows cannot matter",
+        ),
+        (
+            {"features.windows": [{"useful": {"aggregate": "Max", "column": "amont"}}]},
+            "windows[0].useful.column: there is no column 'amont'; did you mean 'amount'?",
+        ),
+        (
+            {"features.windows": [{"policy": "windrow_none:f"}]},
+            'windows[0]: of what? { policy = "my_module:too_old"',
+        ),
+        (
+            {"features.windows": [{"policy": "windrow_none:f", "of": {"aggregate": "Count"}}]},
+            "windows[0].policy: there is no module 'windrow_none' beside this file, nor installed",
+        ),
+        (
+            {"features.windows": [{"policy": "windrow:rolls", "of": {"aggregate": "Count"}}]},
+            "windows[0].policy: module 'windrow' has no 'rolls'",
+        ),
+        (
+            {"features.windows": [{"policy": "windrow:__name__", "of": {"aggregate": "Count"}}]},
+            "windows[0]: policy() takes a function of two answers, not 'windrow'",
+        ),
+        (
+            {"features.windows": [{"at_most": 3, "of": [{"aggregate": "Count"}] * 2}]},
+            "windows[0]: several aggregates are for a policy; at_most is about one",
+        ),
+        (
             {"features.aggregates": [{"aggregate": "ApproxCount"}]},
             "aggregates[0]: ApproxCount does not take these options",
         ),
@@ -250,11 +309,19 @@ def put(path: Path, text: str, age: float) -> None:
     os.utime(path, (moment, moment))
 
 
-@pytest.mark.xdist_group("streams")
-@pytest.mark.skipif(not SLOW, reason="passes by itself, not always after others: see why first")
-def test_rules_on_a_stream(tmp_path: Path) -> None:
+@pytest.fixture
+def spark_elsewhere() -> Iterator[Any]:
+    """A session in another zone than a pipeline's, which is UTC."""
+    spark, name = local_session(), "spark.sql.session.timeZone"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "Asia/Tokyo")
+    yield spark
+    spark.conf.set(name, before)
+
+
+def test_rules_on_a_stream(tmp_path: Path, spark_elsewhere: Any) -> None:
     """Events are those of plain rules in process; the file that was changed is in force next."""
-    spark = local_session()
+    spark = spark_elsewhere
     start = datetime(2024, 3, 1)
     rows = [  # no ties: in process, rows of one time come one after the other
         {**row, "at": str(start + timedelta(minutes=7 * place))}
@@ -271,7 +338,7 @@ def test_rules_on_a_stream(tmp_path: Path) -> None:
     made = run(pipeline)
     first = told(tmp_path / "alerts")
     seen = [e["frontier"] for e in made.events if e["event"] == "rules" and e["frontier"]]
-    frontier = datetime.fromisoformat(seen[-1])
+    frontier = datetime.fromisoformat(seen[-1]).replace(tzinfo=None)
     rules = wr.Rules(
         [(r["name"], r["when"], r.get("until")) for r in RULES["rules"]],
         key="user",

@@ -22,7 +22,6 @@ from windrow.columns.ordered import ORDER, TIME_BITS
 from windrow.errors import BadSpecification, BadValue, NotMonotone, Refused
 from windrow.windows.compare import equal
 
-on_spark = pytest.mark.xdist_group("spark")
 FOUR = 4
 
 
@@ -508,7 +507,6 @@ def spark_check(session: Any, spec: wr.Rolling, table: pa.Table, **options: Any)
     assert_same(found, spec(table), spec)
 
 
-@on_spark
 def test_spark_tables_equal_columns(spark: Any) -> None:  # noqa: F811
     table = plain_table(400, keys=7, seed=1)
     names = ("integers, time", "travelling, floats", "own", "debug")
@@ -529,7 +527,6 @@ def test_spark_tables_equal_columns(spark: Any) -> None:  # noqa: F811
                 assert equal(got[place[i]], value)
 
 
-@on_spark
 def test_spark_with_hot_keys_and_without_a_key(spark: Any) -> None:  # noqa: F811
     table = plain_table(300, keys=2, seed=2)
     spec = specification(COMPILED["integers"])
@@ -546,7 +543,6 @@ def test_spark_with_hot_keys_and_without_a_key(spark: Any) -> None:  # noqa: F81
     assert "all rows of one key" in by_key
 
 
-@on_spark
 def test_spark_refuses_before_any_job(spark: Any) -> None:  # noqa: F811
     df = frame(spark, plain_table(10))
     with pytest.raises(Refused, match=r"kept by policies.*say tie="):

@@ -180,9 +180,6 @@ def test_facts_against_plain_loops(seed: int) -> None:
 
 
 # --- on Spark ------------------------------------------------------------------------------------
-
-
-@pytest.mark.xdist_group("spark")
 def test_large_spark_tables_are_looked_at_like_small_ones(tmp_path: Path) -> None:
     """Jobs with small results find what is found with all rows at hand, and draw the same lines."""
     spark = local_session()

@@ -15,7 +15,6 @@ from windrow import report
 from windrow.looks.axis import Axis
 from windrow.report.words import number
 
-pytestmark = pytest.mark.xdist_group("browser")
 CHART = '[data-features="0"] .chart'
 
 

@@ -24,7 +24,6 @@ from windrow.errors import BadSpecification
 from windrow.spark.rule_source import RuleSource
 from windrow.times import Clock
 
-pytestmark = pytest.mark.xdist_group("streams")
 ONE = '[[rule]]\nname = "busy"\nwhen = \'count("20s") >= 2\'\n'
 BROKEN = ONE + '\n[[rule]]\nname = "half'
 THIRD = ONE + '\n[[rule]]\nname = "pair"\nwhen = \'count("5s") >= 2\'\n'

@@ -418,9 +418,6 @@ def test_other_tables_and_no_key() -> None:
 
 
 # --- Spark ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.xdist_group("streams")
 def test_on_spark(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     table = events(2000, 20, 5, 2000, 900)
     seconds = table["t"].to_numpy()

@@ -26,7 +26,6 @@ from windrow.errors import BadSpecification, BadValue, Refused, StoreUnavailable
 from windrow.serving import Current, Features, Upserts, key_name
 from windrow.windows.compare import equal
 
-pytestmark = pytest.mark.xdist_group("streams")
 SERVER = Path(__file__).parent.parent / "examples" / "feature_server.py"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

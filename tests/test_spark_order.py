@@ -30,7 +30,6 @@ from windrow.columns.ordered import ORDER, TIME_BITS, whole_moments
 from windrow.spark import order as order_module
 from windrow.spark.order import LINES, by_number, number_of, time_bits
 
-pytestmark = pytest.mark.xdist_group("spark")
 KEYED: dict[str, Any] = {"key": "k", "time": "t", "tie": "id", "engine": "kernel"}
 INT64 = st.integers(-(2**63), 2**63 - 1)
 POWERS = [0, *(2**power for power in (1, 10, 31, 40, 41, 42, 43, 50, 51, 52, 53, 62))]

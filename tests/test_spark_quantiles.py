@@ -11,7 +11,6 @@ from tests.spark_session import SLOW, assert_same, check, frame, random_table, s
 from tests.stream_session import Pipe, random_stream, split
 from windrow.errors import BadValue, Refused
 
-pytestmark = pytest.mark.xdist_group("spark")
 AGGREGATES: list[Any] = [
     wr.Quantile("x", 0.95),
     wr.Quantile("s", 0.3, method="lower"),

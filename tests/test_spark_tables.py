@@ -31,7 +31,6 @@ from tests.spark_session import (
 from windrow.errors import BadSpecification, Refused
 from windrow.testing import CASES, TIMED_CASES
 
-pytestmark = pytest.mark.xdist_group("spark")
 KEYED: dict[str, Any] = {"key": "k", "time": "t", "tie": "id", "engine": "kernel"}
 ONE_LINE = KEYED | {"key": None}
 SOME: list[Any] = [

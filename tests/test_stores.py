@@ -26,7 +26,6 @@ from tests.test_amta import small_chunks
 from windrow.errors import BadBytes, BadSpecification, Refused, StoreConflict, StoreUnavailable
 
 KILLS = 50 if os.environ.get("WINDROW_TESTS") == "slow" else 5
-pytestmark = pytest.mark.xdist_group("stores")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from windrow.columns.stretch import Reach
 from windrow.errors import Refused
 from windrow.spark.envelopes import opened, sealed
 
-pytestmark = pytest.mark.xdist_group("streams")
 LONG = pytest.mark.skipif(not SLOW, reason="the long run; test_emission has the same without Spark")
 COMMON: dict[str, Any] = {
     "key": "k",

@@ -16,7 +16,6 @@ from tests.stream_session import Pipe
 from tests.test_stream_emission import _two_partitions  # noqa: F401
 from windrow.errors import BadSpecification, Refused
 
-pytestmark = pytest.mark.xdist_group("streams")
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 
 

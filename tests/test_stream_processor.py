@@ -391,7 +391,6 @@ def test_known_hashes() -> None:
     assert spark_hash(42) == 29417773
 
 
-@pytest.mark.xdist_group("streams")
 def test_hashes_are_those_of_spark(spark: Any) -> None:  # noqa: F811
     from pyspark.sql import functions as F
 

@@ -20,7 +20,6 @@ from windrow.columns.rule_set import watched
 from windrow.errors import BadSpecification, Refused
 from windrow.times import Clock
 
-pytestmark = pytest.mark.xdist_group("streams")
 PARTS = split(random_stream(160, 5, 61, 20).select(["k", "t", "id", "x", "s"]), 4, 61)
 COMMON: dict[str, Any] = {
     "key": "k",

@@ -39,7 +39,6 @@ from windrow.errors import BadSpecification, Refused
 from windrow.spark import streams
 from windrow.testing import TIMED_CASES
 
-pytestmark = pytest.mark.xdist_group("streams")
 KEYED: dict[str, Any] = {"key": "k", "time": "t", "tie": "id", "lateness": "20s"}
 FEW: list[Any] = [wr.Count(), wr.Sum("x"), wr.Max("i"), wr.Last("s")]
 

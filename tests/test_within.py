@@ -284,7 +284,6 @@ LONGER: dict[str, Any] = {
 }
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("key", ["k", None])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_spark_equals_columns(spark: Any, key: str | None, seed: int) -> None:  # noqa: F811
@@ -292,7 +291,6 @@ def test_spark_equals_columns(spark: Any, key: str | None, seed: int) -> None:  
     check(spark, rolling(key=key, windows=LONGER), table, partitions=4)
 
 
-@pytest.mark.xdist_group("spark")
 def test_spark_timestamps(spark: Any) -> None:  # noqa: F811
     table = random_table(200, seed=3)
     times = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=d) for d in table["t"].to_pylist()]
@@ -300,7 +298,6 @@ def test_spark_timestamps(spark: Any) -> None:  # noqa: F811
     check(spark, rolling(windows=[wr.rows(20, within="30d")]), table)
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("strict", [True, False])
 def test_spark_as_of(spark: Any, strict: bool) -> None:  # noqa: F811
     events = random_table(200, seed=5, span=100)
@@ -311,7 +308,6 @@ def test_spark_as_of(spark: Any, strict: bool) -> None:  # noqa: F811
     assert_same(found, spec.as_of(events, labels, strict=strict), spec, by="label")
 
 
-@pytest.mark.xdist_group("spark")
 def test_spark_plans(spark: Any) -> None:  # noqa: F811
     table = random_table(120, keys=1)
     given = frame(spark, table)

@@ -25,12 +25,11 @@ from decimal import Decimal
 from typing import Any
 
 from windrow.errors import BadSpecification, BadValue, StoreUnavailable
-from windrow.times import Duration, duration
+from windrow.times import Duration, duration, moment
 
 _AT_ONCE = 1000
 _IN_ONE_CALL = 100  # others wait for a script: half a millisecond
 _LONGEST_PAUSE = 1.0
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UPSERT = """
 local written = 0
 for i, key in ipairs(KEYS) do
@@ -250,4 +249,4 @@ def _current(found: Sequence[bytes | None]) -> Current | None:
     values, time = found
     if values is None or time is None:
         return None
-    return Current(json.loads(values), _EPOCH + timedelta(microseconds=int(time)))
+    return Current(json.loads(values), moment(int(time)))

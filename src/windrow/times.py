@@ -175,9 +175,14 @@ class Clock:
 
 
 _EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _INT64 = 1 << 63
+
+
+def moment(microseconds: int) -> datetime:
+    """So long after 1970, in UTC."""
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 def clock_of(value: Any, unit: str | None = None) -> Clock:
@@ -187,7 +192,7 @@ def clock_of(value: Any, unit: str | None = None) -> Clock:
     if isinstance(value, datetime):
         aware = value.utcoffset() is not None
         kind = f"datetimes with{'' if aware else 'out'} a zone"
-        epoch = _EPOCH_UTC if aware else _EPOCH
+        epoch = EPOCH if aware else _EPOCH
         return Clock(kind, "us", partial(_from_datetime, epoch), partial(_to_datetime, epoch))
     if isinstance(value, date):
         return Clock("dates", "d", _from_date, date.fromordinal)

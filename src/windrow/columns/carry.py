@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windrow.columns import engine
 from windrow.columns.column import array_of
+from windrow.columns.gathered import gathered
 from windrow.columns.ordered import ORDER, arranged, whole_moments
 from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
@@ -224,27 +225,15 @@ class Carrier(Protocol):
         """Take one row or more."""
 
 
-def gathered(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.Table]:
-    """Tables of several batches each: as many rows as the carry keeps, or enough to be worth it."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= carry.rows_kept and (rows >= GATHERED_ROWS or size >= GATHERED_BYTES):
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
 def run_sorted(batches: Iterable[pa.RecordBatch], carry: Carrier) -> Iterator[pa.Table]:
     """Every row of a sorted partition with its answers."""
+
+    def enough(rows: int, size: int) -> bool:
+        """As many rows as the carry keeps, and enough to be worth it."""
+        return rows >= carry.rows_kept and (rows >= GATHERED_ROWS or size >= GATHERED_BYTES)
+
     waiting: pa.Table | None = None
-    tables = gathered(batches, carry)
+    tables = gathered(batches, enough)
     for table in whole_moments(tables) if carry.by_number else tables:
         if waiting is not None:
             yield carry.push(waiting)

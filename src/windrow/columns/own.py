@@ -1,8 +1,6 @@
 """Aggregates written by users: compiled where their functions can be, interpreted where not."""
 
 import inspect
-import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +17,7 @@ from windrow.columns.jit import njit
 from windrow.columns.plain import twin
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.template import from_functions, load, load_with, render
+from windrow.columns.texts import Definitions, definitions
 from windrow.shared import BInt
 from windrow.windows import Recalc, TwoStacksLite
 
@@ -119,43 +118,29 @@ def _tuple_of(count: int) -> FunctionType:
     made: dict[str, Any] = {}
     exec(text, made)
     function: FunctionType = made["lift"]
-    _TEXTS[function] = text
+    _TEXTS[function] = {"lift": f"@njit(cache=True)\n{text}"}
     return function
 
 
-def _source(functions: dict[str, FunctionType], known: dict[str, str]) -> str | None:
-    """The functions' own text, where it says everything: no closures, and only known globals."""
-    out = []
+def _source(functions: dict[str, Any], known: dict[str, Definitions]) -> str | None:
+    """The functions' own texts, where these say everything."""
+    found: Definitions = {}
     for name, function in functions.items():
-        text = _TEXTS.get(function) or known.get(name) or _text(name, function)
-        if text is None:
+        made = _TEXTS.get(function) or known.get(name) or definitions(name, function)
+        if made is None or any(found.get(each, text) != text for each, text in made.items()):
             return None
-        out.append(f"@njit\n{text}")
-    return "\n\n".join(out)
+        found |= made
+    return "\n\n".join(found.values())
 
 
-_TEXTS: dict[Any, str] = {
-    _value: "def lift(x):\n    return x\n",
-}
-
-
-def _text(name: str, function: Any) -> str | None:
-    if not isinstance(function, FunctionType) or function.__closure__:
-        return None
-    used = inspect.getclosurevars(function)
-    if any(module not in ("math", "np") for module in used.globals) or used.unbound:
-        return None
-    try:
-        text = textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        return None
-    text = re.sub(r"^@staticmethod\n", "", text)
-    return text if text.startswith(f"def {name}(") else None
+_TEXTS: dict[Any, Definitions] = {}
+"""Of functions that no file has."""
 
 
 def keep_texts(aggregate: Aggregate) -> None:
     """Let the functions' text travel with the aggregate, to where no file has it."""
-    found = {name: _text(name, getattr(aggregate, name)) for name in ("lift", "combine", "lower")}
+    names = ("lift", "combine", "lower")
+    found = {name: definitions(name, getattr(aggregate, name)) for name in names}
     aggregate._texts = {name: text for name, text in found.items() if text is not None}  # type: ignore[attr-defined]
 
 

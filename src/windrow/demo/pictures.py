@@ -1,12 +1,14 @@
 """A year in a line: small pictures of characters, and where the months are."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+
+from windrow import times
 
 Array = np.ndarray[Any, Any]
 HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -22,7 +24,7 @@ def microseconds(time: datetime) -> int:
 
 def moment(ticks: int) -> datetime:
     """The time in New York."""
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(ticks))).astimezone(HOME)
+    return times.moment(int(ticks)).astimezone(HOME)
 
 
 def day(ticks: int) -> str:

@@ -1,30 +1,19 @@
 """From a file's tables to what runs: windows, aggregates, the specification, source and sink."""
 
-import importlib
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from windrow import slides
 from windrow.aggregates import Aggregate, Count
-from windrow.errors import WindrowError
-from windrow.pipeline.declaration import AGGREGATES
+from windrow.pipeline.features import features_of
 from windrow.pipeline.lines import Path
-from windrow.pipeline.problems import did_you_mean
 from windrow.pipeline.reading import Document
 from windrow.pipeline.taking_rules import take_rules
 from windrow.rolling import Rolling
 from windrow.rules import Rules
-from windrow.slides import Bounds, WindowSpec
-
-_WORDS = (
-    *("key", "time", "tie", "every", "origin", "min_rows", "nan", "overflow", "unit"),
-    *("threads", "algorithm", "engine", "lateness"),
-)
-"""What ``Rolling`` is told besides windows and aggregates."""
+from windrow.slides import WindowSpec
 
 
 def near(path: str) -> str:
@@ -134,7 +123,7 @@ class Pipeline:
 def built(document: Document) -> Pipeline | None:
     """What the file says; None where too much of it is wrong. Mistakes are noted."""
     data = document.data
-    features = _features(document) if isinstance(data.get("features"), dict) else None
+    features = features_of(document) if isinstance(data.get("features"), dict) else None
     source = _source(document) if isinstance(data.get("source"), dict) else None
     sinks = {
         name: _sink(document, name)
@@ -188,193 +177,6 @@ def _table(data: dict[str, Any], name: str) -> dict[str, Any]:
 def _text(data: dict[str, Any], name: str) -> str | None:
     found = data.get(name)
     return found if isinstance(found, str) else None
-
-
-# --- features ------------------------------------------------------------------------------------
-
-
-def _features(document: Document) -> Rolling | None:
-    given = document.data["features"]
-    windows: dict[str, WindowSpec] = {}
-    for place, one in enumerate(_list(given.get("windows"))):
-        path: Path = ("features", "windows", place)
-        window = _tried(document, path, partial(_window, document, one, path))
-        if window is None:
-            continue
-        label = one.get("name") if isinstance(one, dict) else None
-        label = label or window.label
-        if label in windows:
-            document.say(path, f"a second window is called {label!r}: give one a name, name = …")
-        windows[label] = window
-    aggregates: list[Aggregate] = []
-    taken: dict[str, int] = {}
-    for place, one in enumerate(_list(given.get("aggregates"))):
-        path = ("features", "aggregates", place)
-        aggregate = _tried(document, path, partial(_aggregate, document, one, path))
-        if aggregate is None:
-            continue
-        stem = aggregate.output_name
-        if stem in taken:
-            document.say(
-                path,
-                f"its answers would be called {stem}_…, as those of aggregates[{taken[stem]}]: "
-                'give one of them another name, alias = "…"',
-            )
-            continue
-        taken[stem] = place
-        aggregates.append(aggregate)
-    timed = [label for label, window in windows.items() if window.needs_time]
-    if timed and "time" not in given:
-        about = f"window {timed[0]!r} is about time"
-        document.say(("features",), f"{about}: say which column, features.time = …")
-    if not windows or not aggregates:
-        return None
-    words = {
-        w: given[w] for w in _WORDS if w in given and not document.has_mistake(("features", w))
-    }
-    if "time" not in given:
-        windows = {label: w for label, w in windows.items() if not w.needs_time}
-    return _rolling(document, windows, aggregates, words) if windows else None
-
-
-def _rolling(
-    document: Document, windows: Any, aggregates: Any, words: dict[str, Any]
-) -> Rolling | None:
-    """The specification; a word that it refuses is noted at its place, and left out."""
-    while True:
-        try:
-            return Rolling(windows=windows, aggregates=aggregates, **words)
-        except WindrowError as error:
-            word = str(error).partition("=")[0]
-            if word not in words:
-                document.say(_place_of(error, windows, aggregates, words), str(error))
-                return None
-            document.say(("features", word), str(error).replace("=", "", 1))
-            words = {k: v for k, v in words.items() if k != word}
-
-
-def _place_of(error: WindrowError, windows: Any, aggregates: Any, words: dict[str, Any]) -> Path:
-    """The aggregate that is refused with one of the windows; else all of it."""
-    for place, aggregate in enumerate(aggregates):
-        try:
-            Rolling(windows=windows, aggregates=[aggregate], **words)
-        except WindrowError as own:
-            if str(own) == str(error):
-                return ("features", "aggregates", place)
-    return ("features",)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _tried(document: Document, path: Path, make: Callable[[], Any]) -> Any:
-    """What is made; where it is refused, the reason is noted at the place."""
-    if document.has_mistake(path):
-        return None
-    try:
-        return make()
-    except WindrowError as error:
-        document.say(path, str(error).removeprefix("time(): ").removeprefix("rows(): "))
-    return None
-
-
-def _window(document: Document, given: Any, path: Path) -> WindowSpec | None:
-    if isinstance(given, str):
-        return slides.time(given)
-    rest = {k: v for k, v in given.items() if k not in ("name", "time", "rows", "bounds")}
-    if "bounds" in given:
-        return _bounds(given, rest)
-    if "at_most" in given:
-        return _at_most(document, given, path)
-    allowed = ("ending", "after", "within") if "rows" in given else ("closed", "ending", "after")
-    for word in rest:
-        if word not in allowed:
-            kind = "rows" if "rows" in given else "time"
-            raise WindrowError(
-                f"{word} is not for windows of {kind}; those have {', '.join(allowed)}"
-            )
-    if "rows" in given:
-        return slides.rows(given["rows"], **rest)
-    return slides.time(given["time"], **rest)
-
-
-def _bounds(given: dict[str, Any], rest: dict[str, Any]) -> Bounds:
-    if rest:
-        raise WindrowError(f"{', '.join(rest)}: not for windows between bounds")
-    return slides.bounds(*given["bounds"])
-
-
-def _at_most(document: Document, given: dict[str, Any], path: Path) -> WindowSpec | None:
-    for word in given:
-        if word not in ("name", "at_most", "of", "and"):
-            raise WindrowError(f"{word} is not for at_most, which has of and and")
-    if "of" not in given:
-        raise WindrowError(
-            'of what? { at_most = 100, of = { aggregate = "Sum", column = "…" } }, say'
-        )
-    aggregate = _aggregate(document, given["of"], (*path, "of"))
-    if aggregate is None:
-        return None
-    window: WindowSpec = slides.at_most(aggregate, given["at_most"])
-    if "and" in given:
-        more = given["and"]
-        cut = _window(document, more, path)
-        assert cut is not None
-        window = window & cut  # type: ignore[operator]
-    return window
-
-
-def _aggregate(document: Document, given: dict[str, Any], path: Path) -> Aggregate | None:
-    name = given["aggregate"]
-    kind = AGGREGATES.get(name) or _own(document, name, path)
-    if kind is None:
-        return None
-    columns = [given["column"]] if "column" in given else given.get("columns", [])
-    known = ("aggregate", "column", "columns", "alias")
-    options = {k: v for k, v in given.items() if k not in known}
-    try:
-        aggregate = kind(*columns, **options)
-    except TypeError as error:
-        raise WindrowError(f"{name} does not take these options: {error}") from None
-    except ImportError as error:  # a package that it needs: the sentence says which extra
-        raise WindrowError(str(error)) from None
-    if not aggregate.columns and aggregate.input_kinds:
-        raise WindrowError(f'{name} needs a column: {{ aggregate = "{name}", column = "…" }}')
-    return aggregate.alias(given["alias"]) if "alias" in given else aggregate
-
-
-def _own(document: Document, name: str, path: Path) -> type[Aggregate] | None:
-    """A class of the user's; its module may lie beside the file."""
-    module_name, _, class_name = name.partition(":")
-    folder = str(document.folder)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    place = (*path, "aggregate")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or module_name
-        if missing.partition(".")[0] == module_name.partition(".")[0]:
-            message = f"there is no module {module_name!r} beside this file, nor installed"
-        else:
-            message = f"module {module_name!r} needs {missing!r}, which is not installed"
-        document.say(place, message)
-        return None
-    except Exception as error:  # whatever the user's module does when it is imported
-        document.say(
-            place, f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
-        )
-        return None
-    kind = getattr(module, class_name, None)
-    if kind is None:
-        hint = did_you_mean(class_name, [n for n in vars(module) if not n.startswith("_")])
-        document.say(place, f"module {module_name!r} has no {class_name!r}{hint}")
-        return None
-    if not isinstance(kind, type) or not issubclass(kind, Aggregate):
-        document.say(place, f"{name} is not a subclass of windrow.Aggregate")
-        return None
-    return kind
 
 
 # --- source and sink -----------------------------------------------------------------------------

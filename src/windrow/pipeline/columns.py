@@ -92,12 +92,15 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
     for place, one in enumerate(given.get("windows", [])):
         if isinstance(one, dict) and "bounds" in one:
             uses += [(c, ("features", "windows", place, "bounds")) for c in one["bounds"]]
-        if isinstance(one, dict) and isinstance(one.get("of"), dict):
-            path = ("features", "windows", place)
-            about = one["of"]
-            uses += [(about["column"], (*path, "of", "column"))] if "column" in about else []
-            uses += [(c, (*path, "of", "columns")) for c in about.get("columns", [])]
-            uses += [(one["at_most"], (*path, "at_most"))]
+        for word in ("of", "useful"):
+            about = one.get(word) if isinstance(one, dict) else None
+            for part in about if isinstance(about, list) else [about]:
+                if isinstance(part, dict):
+                    path = ("features", "windows", place, word)
+                    uses += [(part["column"], (*path, "column"))] if "column" in part else []
+                    uses += [(c, (*path, "columns")) for c in part.get("columns", [])]
+        if isinstance(one, dict) and "at_most" in one:
+            uses += [(one["at_most"], ("features", "windows", place, "at_most"))]
     for name, path in uses:
         if isinstance(name, str) and name not in names and not document.has_mistake(path):
             document.say(path, _no_column(name, names))

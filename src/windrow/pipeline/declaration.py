@@ -155,10 +155,23 @@ WINDOW = Table(
             Either((Number(), Text(says="the name of a column that has the limit"))),
             "the newest rows over which the aggregate `of` is at most this (not on streams)",
         ),
-        "of": Key(AggregateTable(), "at_most: the aggregate, one that grows with the window"),
+        "useful": Key(
+            AggregateTable(),
+            "the rows that can still matter for this aggregate: Max, Min, ... (not on streams)",
+        ),
+        "policy": Key(
+            Text(pattern=".+:.+", examples=("my_module:too_old",)),
+            "a function of yours, module:function, of the answers of `of` over all rows and over "
+            "some oldest ones: where it is true, these leave (not on streams)",
+        ),
+        "of": Key(
+            Either((AggregateTable(), Listing(AggregateTable(), 1))),
+            "at_most: the aggregate, one that grows with the window; policy: the aggregate, or "
+            "several, whose answers the function is told",
+        ),
         "and": Key(
             Either((Text(examples=("7d",), says='a length of time such as "7d"'), _CUT)),
-            "at_most: and of these only the last so much time, or so many rows",
+            "at_most, useful, policy: and of these only the last so much time, or so many rows",
         ),
         "name": Key(Text(), "the window's part in the names of answers"),
         "closed": Key(
@@ -168,7 +181,7 @@ WINDOW = Table(
         "after": Key(SHIFT, "the window goes on after the row (not on streams)"),
         "within": Key(LENGTH, "of the last rows, only those within this time"),
     },
-    exactly_one=("time", "rows", "bounds", "at_most"),
+    exactly_one=("time", "rows", "bounds", "at_most", "useful", "policy"),
     says="a table such as { rows = 100 }",
 )
 

@@ -230,7 +230,7 @@ def on_spark(made: Run, verbose: bool) -> Iterator[Any]:
     except Exception as error:
         raise RunFailed(_with_log(f"Spark did not start: {said(error)}", made)) from error
     try:
-        runs.by_value(made.pipeline.features.aggregates)
+        runs.by_value(made.pipeline.features)
         yield session
     except WindrowError:
         raise

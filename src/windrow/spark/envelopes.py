@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.columns.gathered import gathered
+
 BUCKET = "__windrow_bucket"
 PAYLOAD = "__windrow_payload"
 _GATHERED_ROWS = 1 << 18
@@ -51,11 +53,11 @@ def packed(
     ``marker`` is true only move the watermark.
     """
     first = True
-    for gathered in _gathered(batches):
+    for rows in gathered(batches, _enough):
         if first:
             yield _envelopes(ids, [None] * len(ids))
             first = False
-        table = gathered.rename_columns([*names, BUCKET])
+        table = rows.rename_columns([*names, BUCKET])
         if marker is not None:
             table = table.filter(pc.invert(table[marker].fill_null(False)))
         yield from _by_bucket(table, [name for name in names if name != marker], ids)
@@ -83,20 +85,8 @@ def _envelopes(ids: list[int], payloads: list[bytes | None]) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=[BUCKET, PAYLOAD])
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+def _enough(rows: int, size: int) -> bool:
+    return rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from windrow.spark.ends import EVENTS, POLL_SECONDS, Tell
+from windrow.times import moment
 
 
 def follow(queries: dict[str, Any], tell: Tell, stopping: threading.Event) -> None:
@@ -59,9 +60,14 @@ def batch_event(progress: Any, kind: str = "batch") -> dict[str, Any]:
         "kept_rows": seen["kept_rows"] or 0,
         "state_bytes": seen["state_bytes"] or 0,
         "lag_seconds": seen["watermark_lag_seconds"],
-        "frontier": None if seen["frontier"] is None else str(seen["frontier"]),
+        "frontier": _text(seen["frontier_timestamp_seconds"]),
         **told,
     }
+
+
+def _text(seconds: float | None) -> str | None:
+    """A time since 1970, as a text in UTC."""
+    return None if seconds is None else str(moment(round(seconds * 1e6)))
 
 
 def _plain(row: Any) -> dict[str, Any]:

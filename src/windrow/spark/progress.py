@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -26,6 +26,7 @@ _CURRENT = {
     "kept_rows": "Answered rows that windows still look at",
     "state_bytes": "Bytes of windrow's state",
     "watermark_lag_seconds": "Latest time of the last batch with rows, less the frontier",
+    "frontier_timestamp_seconds": "Everything before it was answered",
 }
 
 
@@ -138,9 +139,6 @@ class Metrics(StreamingQueryListener):
         for name in _CURRENT:
             if found.get(name) is not None:
                 seen.current[name] = found[name]
-        frontier = found.get("frontier")
-        if frontier is not None:
-            seen.current["frontier_timestamp_seconds"] = frontier.astimezone(UTC).timestamp()
 
     # --- what Prometheus reads -------------------------------------------------------------------
 
@@ -158,7 +156,6 @@ _GAUGES = {
     "store_memory_bytes": "Memory of Spark's state store",
     "store_rows": "Entries of Spark's state store; 0 where it does not count them",
     "watermark_timestamp_seconds": "Spark's watermark",
-    "frontier_timestamp_seconds": "Everything before it was answered",
     "source_offsets_behind": "Messages of the source that are not read yet, most of any partition",
     **_CURRENT,
 }

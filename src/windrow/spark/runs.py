@@ -170,10 +170,13 @@ def told_elsewhere(log: str | None) -> Iterator[None]:
         os.close(before)
 
 
-def by_value(aggregates: list[Any]) -> None:
+def by_value(spec: Rolling) -> None:
     """Modules of the user's own travel with the job: Spark's workers need not find them."""
-    for aggregate in aggregates:
-        module = sys.modules[type(aggregate).__module__]
+    policies = [p for window in spec.windows.values() for p in getattr(window, "policies", ())]
+    aggregates = [*spec.aggregates, *(aggregate for p in policies for aggregate in p.over)]
+    own: list[Any] = [p.function for p in policies if p.function is not None]
+    for one in (*map(type, aggregates), *own):
+        module = sys.modules[one.__module__]
         if not module.__name__.startswith("windrow.") and module.__name__ != "__main__":
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 

@@ -4,7 +4,6 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +19,8 @@ from windrow.serving import Current
 from windrow.slides import Rows, Time
 from windrow.spark.envelopes import bucket_ids, opened, sealed
 from windrow.spark.keyed import key_expression
-from windrow.times import Duration
+from windrow.times import Duration, moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FOUND = T.StructType(
     [T.StructField("number", T.LongType()), T.StructField("payload", T.BinaryType())]
 )
@@ -56,7 +54,7 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
             tables = [cells[shelves[label]]] if shelves.get(label) in cells else []
         values |= _answers(spec, label, tables, label_row, contract)
     ordered = {name: values[name] for name, _, _ in spec.outputs}
-    return Current(ordered, _EPOCH + timedelta(microseconds=frontier))
+    return Current(ordered, moment(frontier))
 
 
 def _answers(

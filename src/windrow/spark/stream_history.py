@@ -7,7 +7,7 @@ buckets.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +21,10 @@ from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Rows
 from windrow.spark.envelopes import BUCKET
+from windrow.times import EPOCH
 
 SOURCES = [T.StructField(SOURCE, T.StringType()), T.StructField(PLACE, T.LongType())]
 """What rows of a checkpoint have besides the stream's columns."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, init=False)
@@ -49,8 +48,7 @@ class History:
     ) -> None:
         if isinstance(until, datetime):
             aware = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
-            since = aware - _EPOCH
-            until = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+            until = (aware - EPOCH) // timedelta(microseconds=1)
         if not isinstance(until, int):
             raise BadSpecification(f"until= is a datetime, not {until!r}")
         if getattr(rows, "isStreaming", True):

@@ -2,11 +2,12 @@
 
 import importlib.util
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from windrow.columns.stream_plan import Head
 from windrow.errors import Refused
+from windrow.times import moment
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -169,7 +170,7 @@ def _short(text: str) -> str:
 def _bucket(bucket: int, head: Head) -> BucketState:
     frontier = None
     if head.frontier is not None:
-        frontier = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=head.frontier)
+        frontier = moment(head.frontier)
     segments = {
         label: sight.borders.e - sight.borders.f
         for label, sight in head.sights.items()

@@ -363,7 +363,7 @@ def _metrics() -> list[Any]:
     lag = (F.max("latest") - frontier) / F.lit(1e6)
     return [
         *sums,
-        F.timestamp_micros(frontier).alias("frontier"),
+        (frontier / F.lit(1e6)).alias("frontier_timestamp_seconds"),  # a time's text has a zone
         lag.alias("watermark_lag_seconds"),
     ]
 

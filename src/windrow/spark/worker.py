@@ -12,6 +12,7 @@ from windrow.columns.as_of import AsOf
 from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.column import array_of, numbers_of, plain_column
+from windrow.columns.gathered import gathered
 from windrow.columns.middles import Middle
 from windrow.columns.ordered import ORDER
 from windrow.columns.ranges import Array
@@ -56,7 +57,7 @@ def fold_batches(
     spec: Rolling, batches: Iterable[pa.RecordBatch], labels: dict[int, str], ordered: bool
 ) -> Iterator[pa.RecordBatch]:
     """One row for each output and pair of ends: how many rows, and their partial as bytes."""
-    for table in _gathered(batches, None if ordered else _GATHERED):
+    for table in gathered(batches, lambda rows, _: not ordered and rows >= _GATHERED):
         rows: list[tuple[Any, ...]] = []
         for number, label in labels.items():
             rows += _folded(spec, table, number, label, ordered)
@@ -99,21 +100,6 @@ def _folded(
     return rows
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None) -> Iterator[pa.Table]:
-    """Tables of about so many rows; of all, where no number is given."""
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            size += batch.num_rows
-        if rows is not None and size >= rows:
-            yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
 def answer_stretches(
     spec: Rolling,
     batches: Iterable[pa.RecordBatch],
@@ -125,7 +111,7 @@ def answer_stretches(
 ) -> Iterator[pa.RecordBatch]:
     """The own rows of the stretch that is in this partition, with their answers."""
     aggregates = {name: aggregate for name, aggregate, _ in spec.outputs}
-    for table in _gathered(batches, None):
+    for table in gathered(batches, lambda *_: False):
         roles = _numbers(table, "__windrow_roles")
         segments = (roles & ((1 << OWN) - 1)) >> SEGMENT_BITS
         for segment in np.unique(segments).tolist():

@@ -1,0 +1,125 @@
+"""A function's text with all that it names, so that code compiled from it can be kept on disk.
+
+Numba keeps what is in a file and names only what is there. A function of a user's stands by itself
+if it names functions like it, numbers, and what ``math`` and NumPy have.
+"""
+
+import builtins
+import dis
+import inspect
+import math
+import re
+import textwrap
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+_MODULES = {"math": math, "numpy": np}
+_TAKEN = frozenset(
+    {
+        *("U", "_release", "block", "bounded", "combine", "fold", "greedy", "identity", "inf"),
+        *("lift", "lower", "math", "nan", "njit", "np", "steady", "tree"),
+    }
+)
+"""Names that generated modules have themselves."""
+_DECORATED = re.compile(r"@(staticmethod|((numba|nb)\.)?njit(\((cache=(True|False))?\))?)\n")
+
+Definitions = dict[str, str]
+"""By name: what a module must say to have it, those first that others need."""
+
+
+def definitions(name: str, function: Any) -> Definitions | None:
+    """The function under a name, after all that it needs; None where it does not stand by itself.
+
+    >>> half = 0.5
+    >>> definitions("scaled", lambda x: x * half) is None  # a part of a line is no text
+    True
+    """
+    found: Definitions = {}
+    return found if _define(name, function, found, frozenset()) else None
+
+
+def _define(name: str, function: Any, found: Definitions, around: frozenset[str]) -> bool:
+    function = getattr(function, "py_func", function)  # compiled by the user already
+    text = _text(name, function)
+    if text is None:
+        return False
+    for needed, value in _named(function):
+        if (
+            needed in around
+            or needed == name
+            or not _is_known(needed, value, found, around | {name})
+        ):
+            return False
+    found[name] = f"@njit(cache=True)\n{text}"
+    return True
+
+
+def _is_known(name: str, value: Any, found: Definitions, around: frozenset[str]) -> bool:
+    """Whether a value can be had under a name, and then a definition that says how."""
+    if name in _TAKEN:
+        return _MODULES.get({"np": "numpy"}.get(name, name)) is value
+    if inspect.isfunction(value) or hasattr(value, "py_func"):
+        own: Definitions = {}
+        if not _define(name, value, own, around):
+            return False
+        if any(found.get(each, text) != text for each, text in own.items()):
+            return False
+        found.update(own)
+        return True
+    text = _said(name, value)
+    if text is None or found.get(name, text) != text:
+        return False
+    found[name] = text
+    return True
+
+
+def _said(name: str, value: Any) -> str | None:
+    """A number, or what a known module has."""
+    if isinstance(value, ModuleType):
+        return f"import {value.__name__} as {name}" if value.__name__ in _MODULES else None
+    if type(value) in (int, float, bool):
+        return f"{name} = {value!r}"
+    if type(value) is tuple and all(type(part) in (int, float, bool) for part in value):
+        return f"{name} = {value!r}"
+    own = getattr(value, "__name__", None)
+    for module, held in _MODULES.items():
+        if isinstance(own, str) and getattr(held, own, None) is value:
+            return f"from {module} import {own} as {name}"
+    return None
+
+
+def _text(name: str, function: Any) -> str | None:
+    """The function alone, under a name."""
+    if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
+        return None
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        return None
+    text = _DECORATED.sub("", text, count=1)
+    begin = f"def {function.__name__}("
+    return text.replace(begin, f"def {name}(", 1) if text.startswith(begin) else None
+
+
+def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Names that are not the function's own, and what they stand for; not those of Python's."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for name, cell in cells:
+        yield name, cell.cell_contents
+    for name in sorted(set(_global_names(function.__code__))):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+        elif not hasattr(builtins, name):
+            yield name, None
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _global_names(part)
