@@ -554,6 +554,27 @@ def test_the_better_engine_is_chosen(spark: Any) -> None:  # noqa: F811
     assert not is_native(windows=[wr.rows(2)], aggregates=[wr.Sum("x")])
 
 
+@pytest.mark.parametrize(
+    ("settings", "largest"),
+    [({}, 25), (wr.spark.table_settings(), 7), ({"spark.sql.window.segmentTree.enabled": True}, 0)],
+    ids=["without settings", "with them", "with Spark's tree"],
+)
+def test_short_windows_are_sparks_where_crossing_takes_longer(
+    spark: Any,  # noqa: F811
+    settings: dict[str, Any],
+    largest: int,
+) -> None:
+    other = spark.newSession()
+    for name, value in settings.items():
+        if name.startswith("spark.sql."):
+            other.conf.set(name, value)
+    df = frame(other, random_table(30))
+    given = KEYED | {"engine": "auto", "aggregates": [wr.Max("x")]}
+    explained = [wr.Rolling(windows=[wr.rows(n)], **given).explain(df) for n in range(1, 31)]
+    assert sum(": native (" in text for text in explained) == largest
+    assert all(": native (" in text for text in explained[:largest])
+
+
 # --- second opinions -----------------------------------------------------------------------------
 
 

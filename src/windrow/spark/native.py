@@ -13,9 +13,12 @@ from windrow.spark.keyed import key_expression, order, quoted
 
 _SUMMABLE = (T.ByteType, T.ShortType, T.IntegerType)
 _ORDERED = (*_SUMMABLE, T.LongType, T.FloatType, T.DoubleType, T.DateType, T.TimestampType)
-_FRAME_COST = 20
+FRAME_ROWS = 25
 """Rows that Spark looks at, over all its frames, in the time that crossing to Python takes."""
+_FRAME_ROWS_WITH_SETTINGS = 7
+"""The same with ``table_settings()``."""
 TREE = "spark.sql.window.segmentTree.enabled"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
 def why_not_native(spec: Rolling, schema: T.StructType) -> str | None:
@@ -47,19 +50,23 @@ def _why_not(aggregate: Aggregate, schema: T.StructType) -> str | None:
     return None
 
 
-def is_faster(spec: Rolling, tree: bool) -> bool:
-    """Whether Spark is expected to be faster: it looks at every row of every frame again.
+def frame_rows(session: Any) -> int:
+    """``FRAME_ROWS`` of a session; with the segment tree Spark pays for it even in short frames."""
+    if str(session.conf.get(TREE, "false")).lower() == "true":
+        return 0
+    limit = str(session.conf.get(_BATCH_BYTES, None))
+    crosses_fast = limit.startswith("-") or (limit.isdigit() and int(limit) >= 1 << 30)
+    return _FRAME_ROWS_WITH_SETTINGS if crosses_fast else FRAME_ROWS
 
-    With its segment tree on, it pays for the tree even where frames are short.
-    """
-    if tree:
-        return False
+
+def is_faster(spec: Rolling, most: int) -> bool:
+    """Whether Spark is expected to be faster: it looks at every row of every frame again."""
     looked_at = sum(
         (window.n + window.after) * len(spec.aggregates)
         for window in spec.windows.values()
         if isinstance(window, Rows)
     )
-    return looked_at <= _FRAME_COST
+    return looked_at <= most
 
 
 def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None) -> Any:

@@ -49,7 +49,7 @@ def refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
             if pipeline.streaming:
                 streams.planned(part, columns, streams.options_of(pipeline.call))
             else:
-                tables.choose(part, columns, tables.options_of(pipeline.call), False)
+                tables.choose(part, columns, tables.options_of(pipeline.call))
                 output_schema(part, columns)
         except WindrowError as error:
             return str(error)
@@ -186,7 +186,7 @@ def why_not(spec: Rolling, df: Any, engine: str) -> str | None:
     if engine == "native":
         return why_not_native(spec, df.schema)
     try:
-        tables.choose(spec, df.schema, tables.Options(), False)
+        tables.choose(spec, df.schema, tables.Options())
     except WindrowError as error:
         return str(error)
     return None

@@ -18,7 +18,7 @@ from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
 from windrow.spark.keyed import crossed, key_expression, keyed_worker
-from windrow.spark.native import TREE, is_faster, native, why_not_native
+from windrow.spark.native import FRAME_ROWS, frame_rows, is_faster, native, why_not_native
 from windrow.spark.order import by_number, how_sorted, place
 from windrow.spark.schema import output_schema, written
 from windrow.support import require
@@ -60,15 +60,18 @@ class Choice:
     reason: str
 
 
-def choose(spec: Rolling, schema: StructType, options: Options, tree: bool) -> Choice:
-    """Native, keyed, stretches, or one task; raises where none will do."""
+def choose(spec: Rolling, schema: StructType, options: Options, most: int = FRAME_ROWS) -> Choice:
+    """Native, keyed, stretches, or one task; raises where none will do.
+
+    ``most``: so many rows in all frames make Spark's own operator the faster one.
+    """
     _refuse(spec)
     because = why_not_native(spec, schema)
     if spec.engine == "native":
         if because is not None:
             raise Refused(f'engine="native": {because}; use "auto" or "kernel"')
         return Choice("native", "asked for")
-    if spec.engine == "auto" and because is None and is_faster(spec, tree) and not options.hot_rows:
+    if spec.engine == "auto" and because is None and is_faster(spec, most) and not options.hot_rows:
         return Choice("native", "few rows a window, and the same bits: Spark's operator is faster")
     if spec.key:
         return Choice("keyed", "rows are shuffled by key")
@@ -78,11 +81,9 @@ def choose(spec: Rolling, schema: StructType, options: Options, tree: bool) -> C
     return Choice("stretches", "no key: time is cut into stretches")
 
 
-def has_tree(df: Any, options: Options) -> bool:
-    """Whether Spark's segment tree is on; not asked for while a pipeline is defined."""
-    if options.schema is not None:
-        return False
-    return str(df.sparkSession.conf.get(TREE, "false")).lower() == "true"
+def worth_crossing(df: Any, options: Options) -> int:
+    """From how many rows on; settings are not asked for while a pipeline is defined."""
+    return FRAME_ROWS if options.schema is not None else frame_rows(df.sparkSession)
 
 
 def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
@@ -140,7 +141,7 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     options = options_of(given)
     spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
-    chosen = choose(spec, schema, options, has_tree(df, options))
+    chosen = choose(spec, schema, options, worth_crossing(df, options))
     if options.schema is not None:
         df = df.to(schema)  # whose columns are then known without asking
     if chosen.path == "native":
@@ -251,7 +252,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     options = options_of(given)
     spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
-    chosen = choose(spec, schema, options, has_tree(df, options))
+    chosen = choose(spec, schema, options, worth_crossing(df, options))
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key"
     lines = [f"Spark table {by}: {chosen.path} ({chosen.reason})"]
     because = why_not_native(spec, schema)
