@@ -41,6 +41,8 @@ class Sheet:
     widths: ClassVar[tuple[int, ...]]
     """On a terminal; the last is the verdict's."""
     circumstances: ClassVar[str]
+    notes: ClassVar[str] = ""
+    """What a reader of the figures should know besides."""
 
     def __init__(self, folder: str, scale: float) -> None:
         self.folder, self.scale = folder, scale
@@ -74,7 +76,8 @@ class Sheet:
         cells = [[*self.headings, ""], ["---", *middle, "---"], *(row.cells for row in self.rows)]
         table = "\n".join(f"| {' | '.join(each).strip()} |" for each in cells)
         missed = ", ".join(self.missed) or "none"
-        return f"# {self.title}\n\n{self.machine()}\n\n{table}\n\nMissed: {missed}.\n"
+        page = f"# {self.title}\n\n{self.machine()}\n\n{table}\n\nMissed: {missed}.\n"
+        return f"{page}\n{self.notes}" if self.notes else page
 
 
 def elsewhere(module: str, given: Mapping[str, Any]) -> Any:

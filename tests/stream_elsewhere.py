@@ -26,7 +26,7 @@ from windrow.columns.stretch import Reach
 from windrow.times import Clock
 
 PARTS = split(random_stream(240, 6, 31, 20), 3, 31)
-MANY = split(random_stream(600, 6, 32, 20), 80 if SLOW else 12, 32)
+MANY = split(random_stream(600, 6, 32, 20), 80 if SLOW else 7, 32)
 SOME = split(random_stream(300, 6, 33, 20), 50 if SLOW else 4, 33)
 """For several queries at once."""
 END = datetime(9999, 1, 1, tzinfo=UTC).timestamp()

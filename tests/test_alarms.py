@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.buckets import END, MemorySpace, MemoryStore
 from tests.emission_oracle import answer, in_reach
-from tests.test_bucket import END, MemorySpace, MemoryStore
 from windrow.columns import carried
 from windrow.columns.alarms import RuleBucket
 from windrow.columns.cells import decoded

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.buckets import END, KEYS, Stream, disorder, plan_of, some, windows
 from tests.emission_oracle import Changes, Immediately
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, near, random_table
-from tests.test_bucket import END, KEYS, Stream, disorder, plan_of, some, windows
 from windrow.columns import carried
 from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.buckets import Stream, disorder, plan_of, run
 from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, arrival, with_times
-from tests.test_bucket import Stream, disorder, plan_of, run
 from windrow.approx import Count, OverTime, Sum
 from windrow.columns import counter_cells
 from windrow.columns.bucket import Bucket

@@ -111,7 +111,7 @@ def planned(checkpoint: Path) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("names", "kills"),
     [
-        pytest.param(["rows"], 20 if SLOW else 2, id="rows"),
+        pytest.param(["rows"], 20 if SLOW else 1, id="rows"),
         pytest.param(
             ["changes", "ticks", "rules"],
             8,

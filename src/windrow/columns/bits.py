@@ -6,6 +6,8 @@ found from where another one was (a *finger*: a word, and how many members come 
 word, and by blocks and heaps where it is far: a window that slides moves it a word at most.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import platform
 from typing import Any
 
@@ -49,7 +51,7 @@ def lowest(typing_context: Any, word: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def made(size):  # type: ignore[no-untyped-def]
+def made(size):
     """The three levels for numbers below ``size``, empty."""
     words = np.zeros((size >> 6) + 2, np.uint64)
     blocks = np.zeros((size >> 12) + 2, np.int64)
@@ -58,7 +60,7 @@ def made(size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def flip(words, blocks, heaps, number, step):  # type: ignore[no-untyped-def]
+def flip(words, blocks, heaps, number, step):
     """Put a number in (step 1), or take it out (step -1)."""
     words[number >> _WORD] ^= _ONE << (number & _IN_WORD)
     blocks[number >> _BLOCK] += step
@@ -67,7 +69,7 @@ def flip(words, blocks, heaps, number, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def seek(words, blocks, heaps, k, word, before):  # type: ignore[no-untyped-def]
+def seek(words, blocks, heaps, k, word, before):
     """The word that holds the k-th member, and how many come before it; there must be that many."""
     while k < before:
         if word & _IN_WORD == _NOTHING:
@@ -109,7 +111,7 @@ def seek(words, blocks, heaps, k, word, before):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def halved(bits, k):  # type: ignore[no-untyped-def]
+def halved(bits, k):
     """The place of the k-th bit of a word that is set; by halves, without a branch."""
     at = _NOTHING
     left = np.uint64(k)
@@ -137,7 +139,7 @@ def _deposit(typing_context: Any, bits: Any, mask: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _deposited(bits, k):  # type: ignore[no-untyped-def]
+def _deposited(bits, k):
     """The place of the k-th bit of a word that is set, in two instructions."""
     return lowest(_deposit(_ONE << np.uint64(k), bits))
 
@@ -153,7 +155,7 @@ place_in = _deposited if _can_deposit() else halved
 
 
 @njit(cache=True, nogil=True)
-def following(words, blocks, number):  # type: ignore[no-untyped-def]
+def following(words, blocks, number):
     """The member after a number; there must be one."""
     word = number >> _WORD
     bits = words[word] & ~((_ONE << (number & _IN_WORD)) | ((_ONE << (number & _IN_WORD)) - _ONE))

@@ -5,6 +5,8 @@ forward: over the whole table ``lo`` and ``hi`` never fall, and no kernel behind
 know about keys. Each function fills the rows ``first`` to ``last``, so that threads can share.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.jit import njit
@@ -13,7 +15,7 @@ U = np.uint64
 
 
 @njit(cache=True, nogil=True)
-def row_bounds(offsets, before, ending, after, first, last, lo, hi):  # type: ignore[no-untyped-def]
+def row_bounds(offsets, before, ending, after, first, last, lo, hi):
     """The last ``before`` rows up to ``ending`` rows ago, and ``after`` rows more."""
     if first >= last:
         return
@@ -29,7 +31,7 @@ def row_bounds(offsets, before, ending, after, first, last, lo, hi):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def cut_older(time, queries, age, first, last, lo, hi):  # type: ignore[no-untyped-def]
+def cut_older(time, queries, age, first, last, lo, hi):
     """Take out of ranges that only move forward the rows ``age`` or more older than the query."""
     low = 0
     for i in range(first, last):
@@ -40,7 +42,7 @@ def cut_older(time, queries, age, first, last, lo, hi):  # type: ignore[no-untyp
 
 
 @njit(inline="always")
-def _first_from(time, place, end, wanted):  # type: ignore[no-untyped-def]
+def _first_from(time, place, end, wanted):
     """The first row from ``place`` on whose time is not before ``wanted``.
 
     Looking four rows ahead without branching, before the loop that is right for any distance, makes
@@ -59,9 +61,7 @@ def _first_from(time, place, end, wanted):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def time_bounds(  # type: ignore[no-untyped-def]
-    offsets, time, length, ending, after, with_start, with_end, first, last, lo, hi
-):
+def time_bounds(offsets, time, length, ending, after, with_start, with_end, first, last, lo, hi):
     """Times from t − ending − length to t − ending + after, the ends included or not.
 
     Each half of a run has a pointer of its own, moved in turns: one step waits for memory while the
@@ -111,9 +111,7 @@ def time_bounds(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def tick_bounds(  # type: ignore[no-untyped-def]
-    offsets, time, tick_offsets, ticks, length, ending, with_start, with_end, lo, hi
-):
+def tick_bounds(offsets, time, tick_offsets, ticks, length, ending, with_start, with_end, lo, hi):
     """As ``time_bounds``, for ticks that are not rows: ``tick_offsets`` are their runs of keys."""
     low_add = 0 if with_start else 1
     high_add = 1 if with_end else 0
@@ -132,7 +130,7 @@ def tick_bounds(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def column_bounds(offsets, time, low, high, first, last, lo, hi):  # type: ignore[no-untyped-def]
+def column_bounds(offsets, time, low, high, first, last, lo, hi):
     """Times from a row's own ``low`` to its own ``high``, both included, found by bisection."""
     if first >= last:
         return
@@ -148,7 +146,7 @@ def column_bounds(offsets, time, low, high, first, last, lo, hi):  # type: ignor
 
 
 @njit(cache=True, nogil=True)
-def is_monotone(lo, hi):  # type: ignore[no-untyped-def]
+def is_monotone(lo, hi):
     """Whether neither end ever moves back."""
     for i in range(1, len(lo)):
         if lo[i] < lo[i - 1] or hi[i] < hi[i - 1]:

@@ -1,5 +1,7 @@
 """Distinct values of moving ranges: how often each is in the window, counted up and down."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 import pyarrow as pa
 
@@ -15,14 +17,14 @@ from windrow.columns.task import Task
 
 
 @njit(cache=True, nogil=True)
-def _codes(rank, first, out):  # type: ignore[no-untyped-def]
+def _codes(rank, first, out):
     """Equal for rows of equal values; -1 where there is none."""
     for i in range(len(rank)):
         out[i] = first[rank[i]] if rank[i] >= 0 else -1
 
 
 @njit(inline="always")
-def _moved(times, words, upper, codes, low, high, step):  # type: ignore[no-untyped-def]
+def _moved(times, words, upper, codes, low, high, step):
     """Count the codes of some rows once more, or once less; how many more are in the window."""
     change = 0
     for j in range(low, high):
@@ -40,9 +42,7 @@ def _moved(times, words, upper, codes, low, high, step):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _slide(  # type: ignore[no-untyped-def]
-    codes, size, first, count, row, lo, hi, width, order, counts, starts, found
-):
+def _slide(codes, size, first, count, row, lo, hi, width, order, counts, starts, found):
     """How many distinct codes each range has; and from ``starts`` on which, where these are given.
 
     A code is the first place in order of its value, so that codes in order are values in order.

@@ -6,6 +6,8 @@ wait. ``checkpoints`` keeps the running accumulator of every ``STEP`` rows: the 
 range is then the difference of two of them and at most 2·STEP rows.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import math
 
 import numpy as np
@@ -22,7 +24,7 @@ _MASK = 0xFFFFFFFF
 
 
 @njit(cache=True, nogil=True)
-def _add(words, bits, x, sign):  # type: ignore[no-untyped-def]
+def _add(words, bits, x, sign):
     """Add sign·x, given its bits too; the unit of word 0 is 2**-1088, below every float."""
     exponent = (bits >> 52) & 0x7FF
     if exponent == 0x7FF:
@@ -45,7 +47,7 @@ def _add(words, bits, x, sign):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _rounded(words):  # type: ignore[no-untyped-def]
+def _rounded(words):
     """The float nearest to the accumulator, ties to even; overwrites it."""
     if words[WORDS] or (words[WORDS + 1] and words[WORDS + 2]):
         return np.nan
@@ -94,7 +96,7 @@ def _rounded(words):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def decide(x, points, lo, hi, rows, count, out):  # type: ignore[no-untyped-def]
+def decide(x, points, lo, hi, rows, count, out):
     """Write the exact, once rounded sums of the first ``count`` of ``rows`` to ``out``."""
     bits = x.view(np.int64)
     words = np.empty(SIZE, np.int64)
@@ -117,7 +119,7 @@ def decide(x, points, lo, hi, rows, count, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def checkpoints(x):  # type: ignore[no-untyped-def]
+def checkpoints(x):
     """The accumulator before row 0, STEP, 2·STEP, …"""
     out = np.zeros((len(x) // STEP + 1, SIZE), np.int64)
     words = np.zeros(SIZE, np.int64)
@@ -132,7 +134,7 @@ def checkpoints(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def accumulate(x, valid, offsets, words):  # type: ignore[no-untyped-def]
+def accumulate(x, valid, offsets, words):
     """Add each run's valid rows to its own accumulator."""
     bits = x.view(np.int64)
     for run in range(len(offsets) - 1):

@@ -4,6 +4,8 @@ A list of floats that do not overlap, smallest first, holds any sum exactly; add
 word by word, keeps it so (Shewchuk 1997). Sums of alike numbers take one to three words.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.fused import fma
@@ -19,7 +21,7 @@ _SCALED_BITS = 30
 
 
 @njit(cache=True, nogil=True)
-def squares(x, high, low):  # type: ignore[no-untyped-def]
+def squares(x, high, low):
     """Every square in two words."""
     for i in range(len(x)):
         p = x[i] * x[i]
@@ -28,7 +30,7 @@ def squares(x, high, low):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _add(words, count, v):  # type: ignore[no-untyped-def]
+def _add(words, count, v):
     """Add a number to a list of words; how many there are then."""
     kept = 0
     for k in range(count):
@@ -47,7 +49,7 @@ def _add(words, count, v):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _compress(words, count):  # type: ignore[no-untyped-def]
+def _compress(words, count):
     """The same sum in as few words as hold it, smallest first; how many there are then."""
     if count < 2:
         return count
@@ -79,7 +81,7 @@ def _compress(words, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def shortest(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
+def shortest(x, valid, offsets, out, counts):
     """Each run as few floats with the same exact sum; NaN and infinities stand for all.
 
     There are never more than rows: where a run does not become shorter, it stays as it is.
@@ -142,7 +144,7 @@ def shortest(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def shortest_integers(x, valid, offsets, out, counts):  # type: ignore[no-untyped-def]
+def shortest_integers(x, valid, offsets, out, counts):
     """Each run as one integer, or several where one cannot hold their sum."""
     place = 0
     for run in range(len(offsets) - 1):
@@ -178,7 +180,7 @@ def shortest_integers(x, valid, offsets, out, counts):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def exact_variances(x, high, low, lo, hi, rows, ddof, root, out):  # type: ignore[no-untyped-def]
+def exact_variances(x, high, low, lo, hi, rows, ddof, root, out):
     """(n·Σx² − (Σx)²) / (n·(n − ddof)) of each range, the difference without rounding."""
     sums, squared = np.empty(_MOST_WORDS), np.empty(_MOST_WORDS)
     top = np.empty(_MOST_WORDS)

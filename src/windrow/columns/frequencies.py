@@ -6,6 +6,8 @@ tree: O(log rows) for a row that comes or goes. Entropy keeps how many values oc
 adds up over the different counts, of which a window of n rows has at most √(2n).
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import math
 
 import numpy as np
@@ -23,7 +25,7 @@ from windrow.columns.task import Task
 
 
 @njit(cache=True, nogil=True)
-def _climb(tree, leaf):  # type: ignore[no-untyped-def]
+def _climb(tree, leaf):
     """Bring the larger of two counts up from a leaf that changed."""
     node = leaf >> 1
     while node:
@@ -35,7 +37,7 @@ def _climb(tree, leaf):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _first_most(tree, leaves):  # type: ignore[no-untyped-def]
+def _first_most(tree, leaves):
     """The lowest code with the largest count."""
     node = 1
     while node < leaves:
@@ -44,7 +46,7 @@ def _first_most(tree, leaves):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _move(tree, leaves, many, words, upper, code, step):  # type: ignore[no-untyped-def]
+def _move(tree, leaves, many, words, upper, code, step):
     """Count a code once more, or once less; the leaves of the tree are the counts."""
     old = tree[leaves + code]
     new = old + step
@@ -63,7 +65,7 @@ def _move(tree, leaves, many, words, upper, code, step):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _entropy(many, words, upper, rows):  # type: ignore[no-untyped-def]
+def _entropy(many, words, upper, rows):
     """As ``Entropy.lower``, operation by operation; in nats."""
     total = 0.0
     for j in range(len(upper)):
@@ -80,9 +82,7 @@ def _entropy(many, words, upper, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _slide(  # type: ignore[no-untyped-def]
-    codes, size, widest, first, count, row, lo, hi, width, order, modes, entropies
-):
+def _slide(codes, size, widest, first, count, row, lo, hi, width, order, modes, entropies):
     """The most frequent code of each range, or its entropy, whichever has room."""
     leaves = 1
     while leaves < size:

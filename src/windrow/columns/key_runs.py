@@ -3,6 +3,8 @@
 Rows that come by key and time are only looked at, in parallel; others are sorted by counting codes.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from functools import partial
 
 import numpy as np
@@ -48,7 +50,7 @@ def is_sorted(x: Array, threads: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _is_sorted(x, first, last):  # type: ignore[no-untyped-def]
+def _is_sorted(x, first, last):
     for i in range(max(first, 1), last):
         if x[i] < x[i - 1]:
             return False
@@ -56,7 +58,7 @@ def _is_sorted(x, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sorted_in_runs(codes, time, first, last):  # type: ignore[no-untyped-def]
+def _sorted_in_runs(codes, time, first, last):
     """Whether rows already come by code, and within a code by time."""
     for i in range(max(first, 1), last):
         if codes[i] < codes[i - 1]:
@@ -67,7 +69,7 @@ def _sorted_in_runs(codes, time, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _run_starts(codes, first, last):  # type: ignore[no-untyped-def]
+def _run_starts(codes, first, last):
     """The rows whose code is another than that of the row before."""
     runs = 0
     for i in range(max(first, 1), last):
@@ -96,7 +98,7 @@ def run_starts(codes: Array, threads: int = 1) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def by_code(codes, count, order):  # type: ignore[no-untyped-def]
+def by_code(codes, count, order):
     """A stable sort of ``order`` by code, and where each code's run begins."""
     offsets = np.zeros(count + 1, np.int64)
     for code in codes:

@@ -6,6 +6,8 @@ that two-word power sums still cannot decide are done again: equal values give 0
 around their own mean. Values whose squares leave the range of floats are left to Python's integers.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import math
 from typing import Any
 
@@ -25,7 +27,7 @@ _LARGE, _SMALL = 1e140, 1e-140
 
 
 @njit(cache=True, nogil=True)
-def _extent(x, valid, first, last):  # type: ignore[no-untyped-def]
+def _extent(x, valid, first, last):
     low, high = np.inf, -np.inf
     for i in range(first, last):
         if valid[i] if len(valid) else True:
@@ -35,14 +37,14 @@ def _extent(x, valid, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
+def _two_sum(a, b):
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 @njit(cache=True, nogil=True)
-def _again(x, valid, lo, hi, rows, ddof, root, out, extreme):  # type: ignore[no-untyped-def]
+def _again(x, valid, lo, hi, rows, ddof, root, out, extreme):
     """Two passes in two words for each of the rows: the mean, then squares around it.
 
     Rows with values whose squares would leave the range are noted in ``extreme`` instead.
@@ -101,7 +103,7 @@ def _again(x, valid, lo, hi, rows, ddof, root, out, extreme):  # type: ignore[no
 
 
 @njit(inline="always")
-def _cut(v, magic, magic2):  # type: ignore[no-untyped-def]
+def _cut(v, magic, magic2):
     """A row's value and its square, each in a high and a low part."""
     h = (v + magic) - magic
     p = v * v
@@ -110,7 +112,7 @@ def _cut(v, magic, magic2):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _spread_of(a1, b1, a2, b2, c2, n, inverse):  # type: ignore[no-untyped-def]
+def _spread_of(a1, b1, a2, b2, c2, n, inverse):
     """Σx² − (Σx)²/n, its leading word, Σx² and the mean."""
     ts = a1 + b1
     te = b1 - (ts - a1)
@@ -124,9 +126,7 @@ def _spread_of(a1, b1, a2, b2, c2, n, inverse):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _running_block(  # type: ignore[no-untyped-def]
-    x, width, first, last, magic, magic2, bound1, bound2, ddof, root, out, doubtful
-):
+def _running_block(x, width, first, last, magic, magic2, bound1, bound2, ddof, root, out, doubtful):
     """Power sums of the last ``width`` rows, rows taken out again; ``first`` is at least ``width``.
 
     Σx and Σx² are kept in a high part, which is exact, and a low part; the low part of Σx² carries
@@ -229,7 +229,7 @@ def float_moments(
 
 
 @njit(inline="always")
-def _plus(a, b, c, d):  # type: ignore[no-untyped-def]
+def _plus(a, b, c, d):
     """Two numbers of two words each, added."""
     s, t = _two_sum(a, c)
     t += b + d
@@ -238,7 +238,7 @@ def _plus(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _around(x, c):  # type: ignore[no-untyped-def]
+def _around(x, c):
     """x − c and its square, in two words each."""
     d, e = _two_sum(x, -c)
     p = d * d
@@ -248,7 +248,7 @@ def _around(x, c):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _segment(x, valid, lo, hi, place, rows, c, s1, e1, s2, e2, ddof, out):  # type: ignore[no-untyped-def]
+def _segment(x, valid, lo, hi, place, rows, c, s1, e1, s2, e2, ddof, out):
     """Suffixes of the rows before ``place``, then the middle, then prefixes; False: not certain."""
     low = place
     for i in range(len(lo)):

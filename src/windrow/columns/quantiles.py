@@ -6,6 +6,8 @@ is a few nanoseconds a row and doubling. Ranges that move back are answered in a
 they move little (Mo's: by groups of beginnings, then by ends), over one sort of all rows.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 import pyarrow as pa
 
@@ -29,7 +31,7 @@ FLOATS, INTEGERS, WORDS = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
-def _number(key, kind, numbers):  # type: ignore[no-untyped-def]
+def _number(key, kind, numbers):
     if kind == FLOATS:
         return float_of(key)
     if kind == INTEGERS:
@@ -38,7 +40,7 @@ def _number(key, kind, numbers):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _interpolated(a, b, t):  # type: ignore[no-untyped-def]
+def _interpolated(a, b, t):
     """As ``windrow.aggregates.quantile.interpolated``, operation by operation."""
     if a == b:
         return a + 0.0
@@ -51,7 +53,7 @@ def _interpolated(a, b, t):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _moved(words, blocks, heaps, rank, low, high, step, word):  # type: ignore[no-untyped-def]
+def _moved(words, blocks, heaps, rank, low, high, step, word):
     """Put some rows in, or take them out; how many more are in the window, and before a word."""
     members = before = 0
     j = low
@@ -66,7 +68,7 @@ def _moved(words, blocks, heaps, rank, low, high, step, word):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _slide(  # type: ignore[no-untyped-def]
+def _slide(
     rank, keys, kind, numbers, first, count, row, lo, hi, width, order, place, fraction, out, picked
 ):
     """The quantile of every range into ``out``, or as integers into ``picked`` where given."""

@@ -7,6 +7,8 @@ long tails), three passes go by the upper 33 bits of the keys' distances; and wh
 decide either, as many as there are bits.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from typing import Any
 
 import numpy as np
@@ -40,19 +42,19 @@ def as_float(typing_context: Any, bits: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def float_of(key):  # type: ignore[no-untyped-def]
+def float_of(key):
     """The float that a key was made of."""
     return as_float(key ^ (_ALL if key < _SIGN else _SIGN))
 
 
 @njit(cache=True, nogil=True)
-def integer_of(key):  # type: ignore[no-untyped-def]
+def integer_of(key):
     """The integer that a key was made of."""
     return np.int64(key ^ _SIGN)
 
 
 @njit(cache=True, nogil=True)
-def restored(keys, is_float, out):  # type: ignore[no-untyped-def]
+def restored(keys, is_float, out):
     """The bits of the values that keys were made of."""
     for i in range(len(keys)):
         key = keys[i]
@@ -60,7 +62,7 @@ def restored(keys, is_float, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def keyed(bits, valid, is_float, keys, rows):  # type: ignore[no-untyped-def]
+def keyed(bits, valid, is_float, keys, rows):
     """Unsigned keys in the order of the values, of the rows that have one; NaN is the largest.
 
     How many there are; ``rows`` is filled only where some have none.
@@ -86,7 +88,7 @@ def keyed(bits, valid, is_float, keys, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _coded(keys, low, high, is_float, packed, lower, upper):  # type: ignore[no-untyped-def]
+def _coded(keys, low, high, is_float, packed, lower, upper):
     """Codes over row numbers, counted by both digits; False where codes would not do.
 
     Also: whether equal codes mean equal keys.
@@ -121,7 +123,7 @@ def _coded(keys, low, high, is_float, packed, lower, upper):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _scattered(packed, shift, counts, out):  # type: ignore[no-untyped-def]
+def _scattered(packed, shift, counts, out):
     """A stable pass by one digit that was counted; False where all rows have the same."""
     move = np.uint64(shift)
     if counts[(packed[0] >> move) & _MASK] == len(packed):
@@ -140,7 +142,7 @@ def _scattered(packed, shift, counts, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _moves(packed):  # type: ignore[no-untyped-def]
+def _moves(packed):
     """A bound on how far keys must move that are in order of their codes."""
     start, total = 0, 0
     for i in range(1, len(packed)):
@@ -151,7 +153,7 @@ def _moves(packed):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _by_code(keys, low, high, is_float, ordered, places):  # type: ignore[no-untyped-def]
+def _by_code(keys, low, high, is_float, ordered, places):
     """Keys in order and their places, by codes; False where those do not decide enough."""
     packed, other = np.empty(len(keys), np.uint64), ordered
     lower, upper = np.empty(_DIGITS, np.int64), np.empty(_DIGITS, np.int64)
@@ -178,7 +180,7 @@ def _by_code(keys, low, high, is_float, ordered, places):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def _pass(keys, rows, low, shift, counts, out_keys, out_rows):  # type: ignore[no-untyped-def]
+def _pass(keys, rows, low, shift, counts, out_keys, out_rows):
     """One stable pass by eleven bits; False where all rows have the same."""
     move = np.uint64(shift)
     counts[:] = 0
@@ -202,7 +204,7 @@ def _pass(keys, rows, low, shift, counts, out_keys, out_rows):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _disorder(keys, low, shift):  # type: ignore[no-untyped-def]
+def _disorder(keys, low, shift):
     """A bound on how far keys must move that are in order only down to a bit."""
     move = np.uint64(shift)
     start, total = 0, 0
@@ -218,7 +220,7 @@ def _disorder(keys, low, shift):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _by_bits(keys, low, high, places):  # type: ignore[no-untyped-def]
+def _by_bits(keys, low, high, places):
     """Keys in order, and their places, by the bits of their distances."""
     count = len(keys)
     other = np.empty(count, np.uint64)
@@ -252,7 +254,7 @@ def _by_bits(keys, low, high, places):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sort(keys, rows, is_float, rank):  # type: ignore[no-untyped-def]
+def sort(keys, rows, is_float, rank):
     """Each row's place in order into ``rank``, -1 where it has no key; the ordered keys.
 
     ``rows`` says which row each key is of; empty, where all rows have one.

@@ -1,5 +1,7 @@
 """Ranks of the newest value of moving ranges: how many bits are set below its own."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 import pyarrow as pa
 
@@ -16,7 +18,7 @@ _ONE = np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
-def groups_of(keys):  # type: ignore[no-untyped-def]
+def groups_of(keys):
     """Of every place in order, the first place with an equal value, and the first after those."""
     size = len(keys)
     first, after = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -29,7 +31,7 @@ def groups_of(keys):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(tree, word, step):  # type: ignore[no-untyped-def]
+def _add(tree, word, step):
     i = word + 1
     while i < len(tree):
         tree[i] += step
@@ -37,7 +39,7 @@ def _add(tree, word, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _below(words, tree, number):  # type: ignore[no-untyped-def]
+def _below(words, tree, number):
     """How many members are below a number: a Fenwick tree over words, and one word."""
     i = number >> 6
     inside = words[i] & ((_ONE << np.uint64(number & 63)) - _ONE)
@@ -49,7 +51,7 @@ def _below(words, tree, number):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _moved(words, tree, rank, low, high, step):  # type: ignore[no-untyped-def]
+def _moved(words, tree, rank, low, high, step):
     """Put some rows in (step 1), or take them out (step -1); how many more are in the window."""
     change = 0
     for j in range(low, high):
@@ -62,9 +64,7 @@ def _moved(words, tree, rank, low, high, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _ranks(  # type: ignore[no-untyped-def]
-    rank, firsts, afters, first, count, row, lo, hi, width, order, method, percent, out
-):
+def _ranks(rank, firsts, afters, first, count, row, lo, hi, width, order, method, percent, out):
     """As for quantiles; method: 0 average, 1 min, 2 max."""
     words = np.zeros((len(firsts) >> 6) + 2, np.uint64)
     tree = np.zeros(len(words) + 1, np.int64)

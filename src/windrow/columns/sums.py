@@ -7,6 +7,8 @@
 4. Rows without a proof: exact accumulators (``columns.exact``).
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import math
 
 import numpy as np
@@ -25,7 +27,7 @@ _INFINITE = 0x7FF0000000000000
 
 
 @njit(cache=True, nogil=True)
-def _extreme_bits(bits, first, last):  # type: ignore[no-untyped-def]
+def _extreme_bits(bits, first, last):
     """Bits of the smallest |x| that is not 0, less one, and of the largest; as integers, fast."""
     smallest, largest = U(0xFFFFFFFFFFFFFFFF), U(0)
     for i in range(first, last):
@@ -50,14 +52,14 @@ _STRIP = 1024
 
 
 @njit(inline="always")
-def _two_sum(a, b):  # type: ignore[no-untyped-def]
+def _two_sum(a, b):
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 @njit(cache=True, nogil=True)
-def _running_block(x, width, first, last, magic, finer, mean, out):  # type: ignore[no-untyped-def]
+def _running_block(x, width, first, last, magic, finer, mean, out):
     """Subtract on evict, exact: see ``exact_units``; the last ``width`` rows of one run.
 
     Rows are cut into three parts, and the sums of the three are kept. Strips of rows are worked on

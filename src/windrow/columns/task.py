@@ -1,5 +1,7 @@
 """One aggregate over one window of a prepared table: what every kernel's caller starts from."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -149,7 +151,7 @@ class Task:
 
 
 @njit(cache=True, nogil=True)
-def _too_few(lo, hi, needed, out, first, last):  # type: ignore[no-untyped-def]
+def _too_few(lo, hi, needed, out, first, last):
     found = False
     for i in range(first, last):
         out[i] = hi[i] - lo[i] < needed
@@ -158,13 +160,13 @@ def _too_few(lo, hi, needed, out, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _differences(prefix, lo, hi, out):  # type: ignore[no-untyped-def]
+def _differences(prefix, lo, hi, out):
     for i in range(len(lo)):
         out[i] = prefix[hi[i]] - prefix[lo[i]]
 
 
 @njit(cache=True, nogil=True)
-def _block_differences(prefix, width, first, last, out):  # type: ignore[no-untyped-def]
+def _block_differences(prefix, width, first, last, out):
     for i in range(first, last):
         out[i] = prefix[i + 1] - prefix[max(i - width + 1, 0)]
 

@@ -1,5 +1,7 @@
 """The few largest or smallest values of moving ranges."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,7 +16,7 @@ from windrow.columns.task import Task
 
 
 @njit(inline="always")
-def _put(words, upper, places, low, high):  # type: ignore[no-untyped-def]
+def _put(words, upper, places, low, high):
     """Put some rows in."""
     for j in range(low, high):
         if places[j] >= 0:
@@ -22,7 +24,7 @@ def _put(words, upper, places, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _drop(words, upper, places, low, high):  # type: ignore[no-untyped-def]
+def _drop(words, upper, places, low, high):
     """Take some rows out."""
     for j in range(low, high):
         if places[j] >= 0:
@@ -30,9 +32,7 @@ def _drop(words, upper, places, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lowest_few(  # type: ignore[no-untyped-def]
-    places, size, first, count, row, lo, hi, width, order, offsets, found
-):
+def _lowest_few(places, size, first, count, row, lo, hi, width, order, offsets, found):
     """The lowest places of each range, as many as its list has room for.
 
     A bit for every row of the window at its place in order, as for quantiles.

@@ -5,6 +5,8 @@ since the last ``drop_idle``, then the counter's fields. The index has a row num
 place; a key's place is its hash, scaled to the index's length, or the next free one.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.approx.fields import (
@@ -36,7 +38,7 @@ CHUNK = 512
 
 
 @njit(cache=True, nogil=True, inline="always")
-def place(key, length):  # type: ignore[no-untyped-def]
+def place(key, length):
     """Where in an index of ``length`` places a key is looked for first (splitmix64)."""
     h = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -46,7 +48,7 @@ def place(key, length):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def find(index, keys, key):  # type: ignore[no-untyped-def]
+def find(index, keys, key):
     """The key's row, or −1."""
     length = np.uint64(len(index))
     at = place(key, length)
@@ -60,7 +62,7 @@ def find(index, keys, key):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def enter(index, key, row):  # type: ignore[no-untyped-def]
+def enter(index, key, row):
     """Put a row in the first free place for its key."""
     length = np.uint64(len(index))
     at = place(key, length)
@@ -72,14 +74,14 @@ def enter(index, key, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def build_index(index, keys, used):  # type: ignore[no-untyped-def]
+def build_index(index, keys, used):
     """Enter all rows in an index that is all −1."""
     for row in range(used):
         enter(index, keys[row], row)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def cell_of(p, y):  # type: ignore[no-untyped-def]
+def cell_of(p, y):
     """What the cell of a block takes that ends with y."""
     if p[CELL] == 1:
         return np.int64(1 if y >= p[THETA] else 0)
@@ -87,7 +89,7 @@ def cell_of(p, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def close(rows, start, p, y):  # type: ignore[no-untyped-def]
+def close(rows, start, p, y):
     """The open block ends: its cell takes the place of the oldest one's; what is left of y."""
     cell = cell_of(p, y)
     if p[WORD] == 2:
@@ -109,7 +111,7 @@ def close(rows, start, p, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def take(rows, start, p, units, mark):  # type: ignore[no-untyped-def]
+def take(rows, start, p, units, mark):
     """One value for the counter at byte ``start``, whose first bits get a mark."""
     rows[start] |= mark
     y = get(rows, start, p[Y_AT], p[Y]) + units
@@ -122,7 +124,7 @@ def take(rows, start, p, units, mark):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def skip(rows, start, p, count):  # type: ignore[no-untyped-def]
+def skip(rows, start, p, count):
     """So many zeros, fewer than the window has: no more steps than there are blocks."""
     m = get(rows, start, p[M_AT], p[M]) + count
     if m >= p[N]:
@@ -135,7 +137,7 @@ def skip(rows, start, p, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignore[no-untyped-def]
+def insert(index, keys, rows, used, stride, p, new_keys, values):
     """Take pairs until they or the free rows end: how many were taken, and the rows in use.
 
     Rows are looked up for a chunk of pairs before any is changed, so that the processor waits for
@@ -169,7 +171,7 @@ def insert(index, keys, rows, used, stride, p, new_keys, values):  # type: ignor
 
 
 @njit(cache=True, nogil=True, inline="always")
-def doubled(p, y, lost, total, oldest, following):  # type: ignore[no-untyped-def]
+def doubled(p, y, lost, total, oldest, following):
     """Twice the estimate in units, within what is possible."""
     gone = lost * oldest
     if lost >= p[N]:
@@ -179,7 +181,7 @@ def doubled(p, y, lost, total, oldest, following):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True, inline="always")
-def ones(word):  # type: ignore[no-untyped-def]
+def ones(word):
     """How many bits of a word are set."""
     count = np.int64(0)
     while word:
@@ -189,7 +191,7 @@ def ones(word):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def in_pieces(rows, start, p, closes, cell):  # type: ignore[no-untyped-def]
+def in_pieces(rows, start, p, closes, cell):
     """Sum, oldest and following cell of a long word; after it has taken a cell, or as it is."""
     total = oldest = following = np.int64(0)
     first = np.int64(1 if closes else 0)
@@ -204,7 +206,7 @@ def in_pieces(rows, start, p, closes, cell):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
+def estimate_with(rows, start, p, units):
     """Twice the estimate as it would be after one more value; nothing is written."""
     y = get(rows, start, p[Y_AT], p[Y]) + units
     m = get(rows, start, p[M_AT], p[M]) + 1
@@ -234,7 +236,7 @@ def estimate_with(rows, start, p, units):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def estimate(rows, start, p):  # type: ignore[no-untyped-def]
+def estimate(rows, start, p):
     """Twice the estimate in units, within what is possible."""
     y, m = get(rows, start, p[Y_AT], p[Y]), get(rows, start, p[M_AT], p[M])
     lost = m + p[SURPLUS]
@@ -255,7 +257,7 @@ def estimate(rows, start, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def take_all(rows, stride, p, found, values):  # type: ignore[no-untyped-def]
+def take_all(rows, stride, p, found, values):
     """Take pairs whose rows are known."""
     half = (np.int64(1) << p[SHIFT]) >> 1
     for j in range(len(found)):
@@ -264,7 +266,7 @@ def take_all(rows, stride, p, found, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def query(rows, stride, p, found, scale, out):  # type: ignore[no-untyped-def]
+def query(rows, stride, p, found, scale, out):
     """Estimates for rows; 0 where there is none."""
     for j in range(len(found)):
         out[j] = 0.0 if found[j] < 0 else estimate(rows, found[j] * stride, p) * scale

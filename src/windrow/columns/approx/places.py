@@ -1,5 +1,7 @@
 """Which row of a bank a key has: integers, and texts whose bytes lie one behind the other."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,14 +14,14 @@ from windrow.errors import BadValue
 
 
 @njit(cache=True, nogil=True)
-def find_integers(index, keys, asked, found):  # type: ignore[no-untyped-def]
+def find_integers(index, keys, asked, found):
     """The rows of keys, −1 for those that have none."""
     for j in range(len(asked)):
         found[j] = find(index, keys, asked[j])
 
 
 @njit(cache=True, nogil=True)
-def place_integers(index, keys, used, asked, found, done):  # type: ignore[no-untyped-def]
+def place_integers(index, keys, used, asked, found, done):
     """The rows of keys, new ones for those that have none; until the free rows end."""
     while done < len(asked):
         row = find(index, keys, asked[done])
@@ -36,7 +38,7 @@ def place_integers(index, keys, used, asked, found, done):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True, inline="always")
-def text_place(data, first, last, length):  # type: ignore[no-untyped-def]
+def text_place(data, first, last, length):
     """Where in an index of ``length`` places a text is looked for first (FNV-1a, mixed)."""
     h = np.uint64(0xCBF29CE484222325)
     for j in range(first, last):
@@ -45,7 +47,7 @@ def text_place(data, first, last, length):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def equal(pool, start, end, data, first, last):  # type: ignore[no-untyped-def]
+def equal(pool, start, end, data, first, last):
     """Whether two texts have the same bytes."""
     if end - start != last - first:
         return False
@@ -56,7 +58,7 @@ def equal(pool, start, end, data, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def find_text(index, pool, ends, data, first, last):  # type: ignore[no-untyped-def]
+def find_text(index, pool, ends, data, first, last):
     """The text's row or −1, and the place where the search ended."""
     length = np.uint64(len(index))
     at = text_place(data, first, last, length)
@@ -70,14 +72,14 @@ def find_text(index, pool, ends, data, first, last):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def find_texts(index, pool, ends, data, offsets, found):  # type: ignore[no-untyped-def]
+def find_texts(index, pool, ends, data, offsets, found):
     """The rows of texts, −1 for those that have none."""
     for j in range(len(offsets) - 1):
         found[j] = find_text(index, pool, ends, data, offsets[j], offsets[j + 1])[0]
 
 
 @njit(cache=True, nogil=True)
-def place_texts(index, pool, ends, used, data, offsets, found, done):  # type: ignore[no-untyped-def]
+def place_texts(index, pool, ends, used, data, offsets, found, done):
     """The rows of texts, new ones for those that have none; until free rows or bytes end."""
     while done < len(offsets) - 1:
         first, last = offsets[done], offsets[done + 1]
@@ -97,7 +99,7 @@ def place_texts(index, pool, ends, used, data, offsets, found, done):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def index_texts(index, pool, ends, used):  # type: ignore[no-untyped-def]
+def index_texts(index, pool, ends, used):
     """Enter all rows in an index that is all −1."""
     for row in range(used):
         _, at = find_text(index, pool, ends, pool, ends[row], ends[row + 1])
@@ -105,7 +107,7 @@ def index_texts(index, pool, ends, used):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def moved_texts(pool, ends, kept, new_pool, new_ends):  # type: ignore[no-untyped-def]
+def moved_texts(pool, ends, kept, new_pool, new_ends):
     """The texts of some rows, one behind the other."""
     for j in range(len(kept)):
         size = ends[kept[j] + 1] - ends[kept[j]]

@@ -1,5 +1,7 @@
 """One counter, many values: the fields stay in registers, blocks are summed as wholes."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.approx.layout import Layout
@@ -41,7 +43,7 @@ def insert_many(state: bytearray, layout: Layout, values: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def insert_each(data, p, values):  # type: ignore[no-untyped-def]
+def insert_each(data, p, values):
     """One by one, where cells are a long word."""
     half = (np.int64(1) << p[SHIFT]) >> 1
     for j in range(len(values)):
@@ -49,7 +51,7 @@ def insert_each(data, p, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def insert_blocks(data, p, values):  # type: ignore[no-untyped-def]
+def insert_blocks(data, p, values):
     """Algorithms 1 and 2: sum to the end of the block, then close it."""
     n, theta, k, word = p[N], p[THETA], p[K], p[WORD]
     factor, shift = p[FACTOR], p[SHIFT]
@@ -93,7 +95,7 @@ def insert_blocks(data, p, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def insert_cells(data, p, values):  # type: ignore[no-untyped-def]
+def insert_cells(data, p, values):
     """Blocks of one value: Algorithm 3 and exact storage."""
     theta, k, width = p[THETA], p[K], p[CELL]
     factor, shift = p[FACTOR], p[SHIFT]

@@ -1,5 +1,7 @@
 """A bank's counters over time: the open tick and what it has come to, beside each counter."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.approx.bank import estimate_with, skip, take
@@ -12,7 +14,7 @@ __all__ = ["NEVER", "check", "estimates", "insert", "ticks_of"]
 
 
 @njit(cache=True, nogil=True)
-def check(found, ticks, values, nows, opens, limit, clamp):  # type: ignore[no-untyped-def]
+def check(found, ticks, values, nows, opens, limit, clamp):
     """The first pair that goes back in time, or comes to too much; ``nows``, ``opens`` are lost."""
     for j in range(len(found)):
         row = found[j]
@@ -27,7 +29,7 @@ def check(found, ticks, values, nows, opens, limit, clamp):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def insert(rows, stride, p, nows, opens, found, ticks, values, limit):  # type: ignore[no-untyped-def]
+def insert(rows, stride, p, nows, opens, found, ticks, values, limit):
     """Take pairs whose rows and ticks are known, and checked."""
     for j in range(len(found)):
         row, tick = found[j], ticks[j]
@@ -41,7 +43,7 @@ def insert(rows, stride, p, nows, opens, found, ticks, values, limit):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def estimates(rows, stride, p, scale, nows, opens, found, tick, out):  # type: ignore[no-untyped-def]
+def estimates(rows, stride, p, scale, nows, opens, found, tick, out):
     """Estimates for the windows that end with a tick; a row before it is first moved on, aside."""
     half = (np.int64(1) << p[SHIFT]) >> 1
     aside = np.empty(stride, np.uint8)

@@ -10,6 +10,8 @@ With the rows at hand (``exact``) that row is read from the ring. Without them a
 entries of all levels in order: those of the sizes that move shift by one, the first is the new row.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.filters import idle, ordered
 from windrow.columns.filters.idle import BLOCK, COUNT, FIRST, LENGTH, NEED, NEWEST, SERIAL, SIZE
 from windrow.columns.filters.levels import (
@@ -28,7 +30,7 @@ _SMALLEST = 2
 
 
 @njit(cache=True, nogil=True)
-def _resize(keys, slot, rows, rows_free, size):  # type: ignore[no-untyped-def]
+def _resize(keys, slot, rows, rows_free, size):
     """Move a key's ring to a block of another size; False where there is none."""
     block = take(rows, rows_free, size)
     if block < 0:
@@ -43,7 +45,7 @@ def _resize(keys, slot, rows, rows_free, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _evict(keys, slot, rows, rows_free, keep_from):  # type: ignore[no-untyped-def]
+def _evict(keys, slot, rows, rows_free, keep_from):
     """Let go rows that no window reaches any more, and memory that they leave."""
     block, size, first = keys[slot, BLOCK], keys[slot, SIZE], keys[slot, FIRST]
     mask = (1 << size) - 1
@@ -57,7 +59,7 @@ def _evict(keys, slot, rows, rows_free, keep_from):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def _shift(keys, slot, rows, moving, time, keep_from):  # type: ignore[no-untyped-def]
+def _shift(keys, slot, rows, moving, time, keep_from):
     """The first ``moving`` entries move up by one; entries that are too old are left out."""
     block, length = keys[slot, BLOCK], keys[slot, LENGTH]
     last = min(length, moving - 1)
@@ -71,7 +73,7 @@ def _shift(keys, slot, rows, moving, time, keep_from):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def entry(keys, slot, rows, near, number, exact):  # type: ignore[no-untyped-def]
+def entry(keys, slot, rows, near, number, exact):
     """The time that a level's entry has just moved to; the least number where there is none."""
     block, length = keys[slot, BLOCK], keys[slot, LENGTH]
     if exact:
@@ -83,7 +85,7 @@ def entry(keys, slot, rows, near, number, exact):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def insert(  # type: ignore[no-untyped-def]
+def insert(
     keys,
     state,
     rows,
@@ -153,7 +155,7 @@ def insert(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def current_entry(keys, slot, rows, level, per_size, exact):  # type: ignore[no-untyped-def]
+def current_entry(keys, slot, rows, level, per_size, exact):
     """The time of a level's entry; the least number where there is none."""
     near = level[NEAR]
     if exact:  # its position is the last multiple of 2^class at or before the nearest
@@ -167,9 +169,7 @@ def current_entry(keys, slot, rows, level, per_size, exact):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def fill(  # type: ignore[no-untyped-def]
-    keys, state, rows, pool, free, level, index, per_size, exact
-):
+def fill(keys, state, rows, pool, free, level, index, per_size, exact):
     """Index a level from the rows there are; False where the pool is used up: call it again."""
     slot = state[idle.OLDEST]
     while slot >= 0:
@@ -183,7 +183,7 @@ def fill(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def reaches(keys, slot, rows, since, count):  # type: ignore[no-untyped-def]
+def reaches(keys, slot, rows, since, count):
     """Whether a key has at least so many rows from a time on: one look at one row."""
     length = keys[slot, LENGTH]
     if count > length:
@@ -196,9 +196,7 @@ def reaches(keys, slot, rows, since, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def at_least(  # type: ignore[no-untyped-def]
-    keys, state, rows, pool, inner, outer, marks, since, count, out, told
-):
+def at_least(keys, state, rows, pool, inner, outer, marks, since, count, out, told):
     """Keys with at least ``count`` rows since a time, exactly; returns how many.
 
     The inner level gives all candidates. Those whose entry in the outer level is young enough have
@@ -222,9 +220,7 @@ def at_least(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def at_most(  # type: ignore[no-untyped-def]
-    keys, state, rows, pool, inner, outer, marks, since, kept, count, out, told
-):
+def at_most(keys, state, rows, pool, inner, outer, marks, since, kept, count, out, told):
     """Keys that are not idle with at most ``count`` rows since a time, exactly."""
     state[SERIAL] += 1
     serial = state[SERIAL]
@@ -253,7 +249,7 @@ def at_most(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def below(keys, rows, since, count, out, found):  # type: ignore[no-untyped-def]
+def below(keys, rows, since, count, out, found):
     """Of the first ``found`` keys keep those with at most ``count`` rows since a time."""
     kept = 0
     for k in range(found):
@@ -265,7 +261,7 @@ def below(keys, rows, since, count, out, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def count_since(keys, slot, rows, since):  # type: ignore[no-untyped-def]
+def count_since(keys, slot, rows, since):
     """R-INT for counts: the rows of a key from a time on, by a search in its ring."""
     block, mask = keys[slot, BLOCK], (1 << keys[slot, SIZE]) - 1
     first, length = keys[slot, FIRST], keys[slot, LENGTH]

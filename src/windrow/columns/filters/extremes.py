@@ -16,6 +16,8 @@ neighbours on the staircase. An update is amortised O(log N) heaps of O(log N) e
 O(log N + 2^BITS + output), and there are at most 2·log2(N / 2^BITS) places for a row.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.filters import idle, stabbing
@@ -54,7 +56,7 @@ LAST = BLOCK
 
 
 @njit(cache=True, nogil=True)
-def _previous(ranks, slot, rank, kept):  # type: ignore[no-untyped-def]
+def _previous(ranks, slot, rank, kept):
     """The point before this one on its key's staircase; -1 where there is none any more."""
     mask = len(ranks) - 1
     left = ranks[rank & mask, LEFT]
@@ -64,7 +66,7 @@ def _previous(ranks, slot, rank, kept):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _drop_idle(keys, state, keep_from, dropped):  # type: ignore[no-untyped-def]
+def _drop_idle(keys, state, keep_from, dropped):
     slot = state[OLDEST]
     while slot >= 0 and keys[slot, NEWEST] < keep_from:
         if state[DROPPED] == len(dropped):
@@ -81,7 +83,7 @@ def _drop_idle(keys, state, keep_from, dropped):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def pass_time(keys, state, ends, ranks, keep_from, dropped):  # type: ignore[no-untyped-def]
+def pass_time(keys, state, ends, ranks, keep_from, dropped):
     """Let go of keys and rows before a time; False where ``dropped`` is full."""
     if not _drop_idle(keys, state, keep_from, dropped):
         return False
@@ -92,7 +94,7 @@ def pass_time(keys, state, ends, ranks, keep_from, dropped):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def insert(  # type: ignore[no-untyped-def]
+def insert(
     keys,
     state,
     ends,
@@ -169,7 +171,7 @@ def insert(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_since(ends, ranks, since):  # type: ignore[no-untyped-def]
+def first_since(ends, ranks, since):
     """The number of the first row at or after a time."""
     mask = len(ranks) - 1
     low, high = ends[START], ends[END]
@@ -183,9 +185,7 @@ def first_since(ends, ranks, since):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def lookup(  # type: ignore[no-untyped-def]
-    ends, ranks, pool, nodes, is_low, since, least, most, out
-):
+def lookup(ends, ranks, pool, nodes, is_low, since, least, most, out):
     """Keys whose extreme since a time is from ``least`` to ``most``; returns how many.
 
     The tree of highs reads off what reaches ``least``, that of lows what is not above ``most``; the
@@ -218,7 +218,7 @@ def lookup(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def value_since(keys, ends, ranks, slot, since):  # type: ignore[no-untyped-def]
+def value_since(keys, ends, ranks, slot, since):
     """The row with a key's extreme since a time; -1 where it has none."""
     mask = len(ranks) - 1
     kept = ends[START] >> BITS << BITS
@@ -231,7 +231,7 @@ def value_since(keys, ends, ranks, slot, since):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def living(keys, state, ends, ranks, out):  # type: ignore[no-untyped-def]
+def living(keys, state, ends, ranks, out):
     """The numbers of all rows on some key's staircase, in order; returns how many."""
     mask = len(ranks) - 1
     found = 0
@@ -243,7 +243,7 @@ def living(keys, state, ends, ranks, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def fill(ends, ranks, pool, free, nodes, is_low, from_rank):  # type: ignore[no-untyped-def]
+def fill(ends, ranks, pool, free, nodes, is_low, from_rank):
     """Build a tree from the staircases; returns the row to go on from where the pool is used up."""
     mask = len(ranks) - 1
     blocks = len(ranks) >> BITS
@@ -266,14 +266,14 @@ def new_nodes(blocks: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 
 @njit(cache=True, nogil=True)
-def spread_ranks(ends, old, new):  # type: ignore[no-untyped-def]
+def spread_ranks(ends, old, new):
     """Copy the rows that may still be looked at to a larger array."""
     for rank in range(ends[START] >> BITS << BITS, ends[END]):
         new[rank & (len(new) - 1)] = old[rank & (len(old) - 1)]
 
 
 @njit(cache=True, nogil=True)
-def spread_nodes(ends, pool, free, old, new):  # type: ignore[no-untyped-def]
+def spread_nodes(ends, pool, free, old, new):
     """Copy nodes to a larger tree, without those that have expired."""
     blocks, more = len(old) // 2, len(new) // 2
     oldest = ends[START] >> BITS

@@ -3,6 +3,8 @@
 Rows come in order of time, so a key that gets a row goes to the end: O(1).
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.jit import njit
 
 # what is kept of every key, one cache line; the first three mean what each filter says
@@ -16,7 +18,7 @@ NEEDS_ROWS, NEEDS_POOL, NEEDS_DROPPED = 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
-def touch(keys, state, slot, time):  # type: ignore[no-untyped-def]
+def touch(keys, state, slot, time):
     """A known key has a new row."""
     keys[slot, NEWEST] = time
     if state[YOUNGEST] != slot:
@@ -25,7 +27,7 @@ def touch(keys, state, slot, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def enter(keys, state, slot, time):  # type: ignore[no-untyped-def]
+def enter(keys, state, slot, time):
     """A key is new."""
     keys[slot, NEWEST] = time
     state[KNOWN] += 1
@@ -33,7 +35,7 @@ def enter(keys, state, slot, time):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _append(keys, state, slot):  # type: ignore[no-untyped-def]
+def _append(keys, state, slot):
     last = state[YOUNGEST]
     keys[slot, OLDER] = last
     keys[slot, YOUNGER] = -1
@@ -45,7 +47,7 @@ def _append(keys, state, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def unlink(keys, state, slot):  # type: ignore[no-untyped-def]
+def unlink(keys, state, slot):
     """Take a key out of the list."""
     older, younger = keys[slot, OLDER], keys[slot, YOUNGER]
     if older >= 0:
@@ -59,7 +61,7 @@ def unlink(keys, state, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def known(keys, state, since, out):  # type: ignore[no-untyped-def]
+def known(keys, state, since, out):
     """All keys with a row at or after a time, the youngest first; return how many."""
     found = 0
     slot = state[YOUNGEST]

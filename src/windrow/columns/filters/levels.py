@@ -4,6 +4,8 @@ A level is indexed from the first time that it is asked for. Until then it costs
 entries can be read from the rows that each key keeps.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.filters import idle, ordered
 from windrow.columns.filters.idle import BLOCK, COUNT, DROPPED, LENGTH, NEED, NEWEST, OLDEST, SIZE
 from windrow.columns.filters.pool import LEAST, give
@@ -16,15 +18,13 @@ FIELDS = 4
 
 
 @njit(cache=True, nogil=True)
-def oldest_kept(time, longest):  # type: ignore[no-untyped-def]
+def oldest_kept(time, longest):
     """The first time that is still within the longest window."""
     return time - longest + 1 if time >= LEAST + longest else LEAST
 
 
 @njit(cache=True, nogil=True)
-def drop_idle(  # type: ignore[no-untyped-def]
-    keys, state, rows, rows_free, pool, free, indexes, keep_from, dropped
-):
+def drop_idle(keys, state, rows, rows_free, pool, free, indexes, keep_from, dropped):
     """Forget keys without a row from a time on; False where ``dropped`` is full."""
     slot = state[OLDEST]
     while slot >= 0 and keys[slot, NEWEST] < keep_from:
@@ -46,7 +46,7 @@ def drop_idle(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def set_entry(pool, index, low, slot, time, state):  # type: ignore[no-untyped-def]
+def set_entry(pool, index, low, slot, time, state):
     """A level's entry of a key moves to a row of this time."""
     ordered.put(pool, index, slot, ~time if low else time)
     state[idle.MOVES] += 1

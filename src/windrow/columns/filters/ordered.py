@@ -13,6 +13,8 @@ every key that it finds and takes 13 times as long for a lookup; and a scan of t
 3 to 4 times as long and growing with the keys.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.filters.pool import LEAST, give, take
@@ -26,7 +28,7 @@ FIELDS = 5
 
 
 @njit(cache=True, nogil=True)
-def _rise(pool, nodes, half, places, i, value, slot):  # type: ignore[no-untyped-def]
+def _rise(pool, nodes, half, places, i, value, slot):
     while i > 0:
         parent = (i - 1) >> 2
         above = pool[U(nodes + parent)]
@@ -43,7 +45,7 @@ def _rise(pool, nodes, half, places, i, value, slot):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _sink(pool, nodes, half, places, length, i, value, slot):  # type: ignore[no-untyped-def]
+def _sink(pool, nodes, half, places, length, i, value, slot):
     while True:
         child = 4 * i + 1
         if child >= length:
@@ -67,7 +69,7 @@ def _sink(pool, nodes, half, places, length, i, value, slot):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def has_room(pool, free, index):  # type: ignore[no-untyped-def]
+def has_room(pool, free, index):
     """Make room for one more key; False where the pool is used up, and nothing has changed."""
     size, length = index[NODES_SIZE], index[LENGTH]
     half = 1 << (size - 1)
@@ -89,7 +91,7 @@ def has_room(pool, free, index):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def put(pool, index, slot, value):  # type: ignore[no-untyped-def]
+def put(pool, index, slot, value):
     """Give a key a value, its first or another; ``has_room`` was asked before."""
     nodes, places, half = index[NODES], index[PLACES], 1 << (index[NODES_SIZE] - 1)
     i = pool[U(places + slot)]
@@ -104,7 +106,7 @@ def put(pool, index, slot, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def remove(pool, index, slot):  # type: ignore[no-untyped-def]
+def remove(pool, index, slot):
     """Forget a key, if it is there."""
     nodes, places, half = index[NODES], index[PLACES], 1 << (index[NODES_SIZE] - 1)
     i = pool[places + slot]
@@ -125,7 +127,7 @@ def remove(pool, index, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def read_off(pool, index, border, out):  # type: ignore[no-untyped-def]
+def read_off(pool, index, border, out):
     """Write the keys whose value is at least the border to ``out``; return how many.
 
     ``out`` has room for all keys and one more. It is the queue of the walk as well: places that
@@ -161,14 +163,14 @@ def read_off(pool, index, border, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def value_of(pool, index, slot, missing):  # type: ignore[no-untyped-def]
+def value_of(pool, index, slot, missing):
     """A key's value, or what is said to stand for none."""
     i = pool[index[PLACES] + slot]
     return missing if i < 0 else pool[index[NODES] + i]
 
 
 @njit(cache=True, nogil=True)
-def start(pool, free, index, places_size):  # type: ignore[no-untyped-def]
+def start(pool, free, index, places_size):
     """An empty index for 2^places_size keys; False where the pool is used up."""
     places = take(pool, free, places_size)
     if places < 0:
@@ -187,7 +189,7 @@ def start(pool, free, index, places_size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def widen(pool, free, indexes, places_size):  # type: ignore[no-untyped-def]
+def widen(pool, free, indexes, places_size):
     """Places for 2^places_size keys in every index; False where the pool is used up."""
     for index in indexes:
         old, size = index[PLACES], index[PLACES_SIZE]
@@ -206,7 +208,7 @@ def widen(pool, free, indexes, places_size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def is_sound(pool, index):  # type: ignore[no-untyped-def]
+def is_sound(pool, index):
     """Whether no child is above its parent and every key is where its place says."""
     nodes, places, half = index[NODES], index[PLACES], 1 << (index[NODES_SIZE] - 1)
     for i in range(index[LENGTH]):

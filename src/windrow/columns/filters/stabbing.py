@@ -10,6 +10,8 @@ a dead one moves it to the bottom, once; a heap of which more than half is dead 
 dead cost what they cost when they were added, and a walk sees living ones only.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.filters.pool import LEAST, give, take
 from windrow.columns.jit import njit
 
@@ -27,13 +29,13 @@ BITS = 6
 
 
 @njit(cache=True, nogil=True)
-def node_at(blocks, level, number):  # type: ignore[no-untyped-def]
+def node_at(blocks, level, number):
     """Where a node is, or would be."""
     return 2 * blocks - (2 * blocks >> level) + (number & ((blocks >> level) - 1))
 
 
 @njit(cache=True, nogil=True)
-def _room(nodes, pool, free, at, number):  # type: ignore[no-untyped-def]
+def _room(nodes, pool, free, at, number):
     """Room for one more in this node's heap; False where the pool is used up."""
     node = nodes[at]
     if node[NUMBER] != number:
@@ -58,7 +60,7 @@ def _room(nodes, pool, free, at, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def has_room(nodes, pool, free, blocks, x, y):  # type: ignore[no-untyped-def]
+def has_room(nodes, pool, free, blocks, x, y):
     """Room for an interval of the blocks x to y - 1; False where the pool is used up."""
     level = 0
     while x < y:
@@ -77,7 +79,7 @@ def has_room(nodes, pool, free, blocks, x, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _push(pool, heap, i, value, rank):  # type: ignore[no-untyped-def]
+def _push(pool, heap, i, value, rank):
     while i > 0:
         parent = (i - 1) >> 2
         if pool[heap + 2 * parent] >= value:
@@ -90,14 +92,14 @@ def _push(pool, heap, i, value, rank):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(node, pool, ends, value, rank):  # type: ignore[no-untyped-def]
+def _add(node, pool, ends, value, rank):
     _push(pool, node[HEAP], node[LENGTH], value, rank)
     node[LENGTH] += 1
     ends[FULLEST] = max(ends[FULLEST], node[LENGTH])
 
 
 @njit(cache=True, nogil=True)
-def add(nodes, pool, ends, blocks, x, y, value, rank):  # type: ignore[no-untyped-def]
+def add(nodes, pool, ends, blocks, x, y, value, rank):
     """An interval of the blocks x to y - 1; ``has_room`` was asked before. Returns its ranges."""
     level = ranges = 0
     while x < y:
@@ -116,7 +118,7 @@ def add(nodes, pool, ends, blocks, x, y, value, rank):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _bury(node, number, ranks, pool, free):  # type: ignore[no-untyped-def]
+def _bury(node, number, ranks, pool, free):
     """One more of a node's intervals is dead; make the heap anew if most are."""
     if node[NUMBER] != number or node[HEAP] < 0:
         return
@@ -144,7 +146,7 @@ def _bury(node, number, ranks, pool, free):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def end(nodes, ranks, pool, free, blocks, x, y):  # type: ignore[no-untyped-def]
+def end(nodes, ranks, pool, free, blocks, x, y):
     """An interval of the blocks x to y - 1 is dead: its row has no owner any more."""
     level = 0
     while x < y:
@@ -160,7 +162,7 @@ def end(nodes, ranks, pool, free, blocks, x, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lower(pool, heap, length, i):  # type: ignore[no-untyped-def]
+def _lower(pool, heap, length, i):
     """The dead one at i goes to the bottom for good; larger children move up."""
     while True:
         child = 4 * i + 1
@@ -178,7 +180,7 @@ def _lower(pool, heap, length, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _walk(node, ranks, pool, border, out):  # type: ignore[no-untyped-def]
+def _walk(node, ranks, pool, border, out):
     heap, length = node[HEAP], node[LENGTH]
     mask = len(ranks) - 1
     out[0] = 0
@@ -201,7 +203,7 @@ def _walk(node, ranks, pool, border, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def stab(nodes, ranks, pool, blocks, block, border, out):  # type: ignore[no-untyped-def]
+def stab(nodes, ranks, pool, blocks, block, border, out):
     """Write the rows whose intervals hold a block and reach a border to ``out``; how many.
 
     ``out`` has room for all keys, the fullest heap, and one more.

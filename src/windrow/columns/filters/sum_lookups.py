@@ -1,5 +1,7 @@
 """CI-SUM, compiled: sums of one key since a time, and what lookups do with candidates."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.filters import ordered, running
 from windrow.columns.filters.idle import BLOCK, FIRST, LENGTH, NEWEST, SERIAL, SIZE
 from windrow.columns.filters.sums import AGE, BLURRED, before
@@ -7,7 +9,7 @@ from windrow.columns.jit import njit
 
 
 @njit(cache=True, nogil=True)
-def first_since(keys, slot, rows, since):  # type: ignore[no-untyped-def]
+def first_since(keys, slot, rows, since):
     """How many of a key's rows are before a time."""
     block, mask = keys[slot, BLOCK], (1 << keys[slot, SIZE]) - 1
     first = keys[slot, FIRST]
@@ -22,7 +24,7 @@ def first_since(keys, slot, rows, since):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sign(keys, slot, rows, values, highs, lows, bases, since, limit):  # type: ignore[no-untyped-def]
+def sign(keys, slot, rows, values, highs, lows, bases, since, limit):
     """The sign of the exact sum of a key's rows since a time less a limit."""
     k, length = first_since(keys, slot, rows, since), keys[slot, LENGTH]
     if k == length:
@@ -49,7 +51,7 @@ def sign(keys, slot, rows, values, highs, lows, bases, since, limit):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def at_least(  # type: ignore[no-untyped-def]
+def at_least(
     keys,
     state,
     rows,
@@ -88,7 +90,7 @@ def at_least(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def at_most(  # type: ignore[no-untyped-def]
+def at_most(
     keys,
     state,
     rows,
@@ -134,9 +136,7 @@ def at_most(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def compared(  # type: ignore[no-untyped-def]
-    keys, rows, values, highs, lows, bases, since, limit, above, out, found
-):
+def compared(keys, rows, values, highs, lows, bases, since, limit, above, out, found):
     """Of the first ``found`` keys keep those with sums at least (``above``) or at most a limit."""
     kept = 0
     for k in range(found):

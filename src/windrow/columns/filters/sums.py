@@ -20,6 +20,8 @@ differences of running sums can be off; where they could not be trusted that far
 from the young end instead.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from windrow.columns.filters import idle, ordered, running
 from windrow.columns.filters.idle import BLOCK, COUNT, FIRST, LENGTH, NEED, SIZE
 from windrow.columns.filters.levels import LOW, drop_idle, oldest_kept, set_entry
@@ -35,7 +37,7 @@ BASES = 4
 
 
 @njit(cache=True, nogil=True)
-def _resize(keys, slot, rows, rows_free, values, highs, lows, size):  # type: ignore[no-untyped-def]
+def _resize(keys, slot, rows, rows_free, values, highs, lows, size):
     block = take(rows, rows_free, size)
     if block < 0:
         return False
@@ -53,9 +55,7 @@ def _resize(keys, slot, rows, rows_free, values, highs, lows, size):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def _evict(  # type: ignore[no-untyped-def]
-    keys, slot, rows, rows_free, values, highs, lows, bases, keep_from
-):
+def _evict(keys, slot, rows, rows_free, values, highs, lows, bases, keep_from):
     block, size, first = keys[slot, BLOCK], keys[slot, SIZE], keys[slot, FIRST]
     mask = (1 << size) - 1
     length = keys[slot, LENGTH]
@@ -70,7 +70,7 @@ def _evict(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def begin_anew(keys, slot, values, highs, lows, bases):  # type: ignore[no-untyped-def]
+def begin_anew(keys, slot, values, highs, lows, bases):
     """Running sums from the first row that is still there."""
     block, mask, first = keys[slot, BLOCK], (1 << keys[slot, SIZE]) - 1, keys[slot, FIRST]
     high = low = 0.0
@@ -87,7 +87,7 @@ def begin_anew(keys, slot, values, highs, lows, bases):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def before(keys, slot, highs, lows, bases, k):  # type: ignore[no-untyped-def]
+def before(keys, slot, highs, lows, bases, k):
     """The running sum before the k-th row that is there."""
     if k == 0:
         return bases[slot, BASE_HIGH], bases[slot, BASE_LOW]
@@ -97,7 +97,7 @@ def before(keys, slot, highs, lows, bases, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def entry(keys, slot, rows, values, highs, lows, bases, near):  # type: ignore[no-untyped-def]
+def entry(keys, slot, rows, values, highs, lows, bases, near):
     """The time of the youngest row with A(r) ≥ near; the least number where there is none."""
     length = keys[slot, LENGTH]
     block, mask, first = keys[slot, BLOCK], (1 << keys[slot, SIZE]) - 1, keys[slot, FIRST]
@@ -125,7 +125,7 @@ def entry(keys, slot, rows, values, highs, lows, bases, near):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def insert(  # type: ignore[no-untyped-def]
+def insert(
     keys,
     state,
     rows,
@@ -215,9 +215,7 @@ def insert(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def fill(  # type: ignore[no-untyped-def]
-    keys, state, rows, values, highs, lows, bases, pool, free, level, index, near
-):
+def fill(keys, state, rows, values, highs, lows, bases, pool, free, level, index, near):
     """Index a level from the rows there are; False where the pool is used up: call it again."""
     slot = state[idle.OLDEST]
     while slot >= 0:

@@ -11,6 +11,8 @@ Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates",
 3.1 and 5.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.jit import njit
@@ -34,7 +36,7 @@ _TOGETHER = 64
 
 
 @njit(cache=True, nogil=True)
-def append(cells, items, row, levels):  # type: ignore[no-untyped-def]
+def append(cells, items, row, levels):
     """Rows from ``row`` on, and every base interval that they complete."""
     capacity = len(cells) >> 1
     done = 0
@@ -57,7 +59,7 @@ def append(cells, items, row, levels):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _parts(capacity, left, right):  # type: ignore[no-untyped-def]
+def _parts(capacity, left, right):
     """Where the intervals of rows ``left`` to ``right`` are: lengths and places of both kinds.
 
     First come intervals that grow, then intervals that shrink. The row between the two kinds, m, is
@@ -72,7 +74,7 @@ def _parts(capacity, left, right):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _three(cells, front, back, before, after, behind, here):  # type: ignore[no-untyped-def]
+def _three(cells, front, back, before, after, behind, here):
     """The next three intervals of each kind, and what is left of their lengths.
 
     Level ℓ of the row in place p of level 0 is in place p >> ℓ. (The second kind is taken from
@@ -92,7 +94,7 @@ def _three(cells, front, back, before, after, behind, here):  # type: ignore[no-
 
 
 @njit(inline="always")
-def _combined(cells, before, after, behind, here):  # type: ignore[no-untyped-def]
+def _combined(cells, before, after, behind, here):
     """The partial of the intervals that ``_parts`` found, three at a time.
 
     Three, since a processor cannot guess how many there are.
@@ -106,7 +108,7 @@ def _combined(cells, before, after, behind, here):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def look_up(cells, lefts, rights, out):  # type: ignore[no-untyped-def]
+def look_up(cells, lefts, rights, out):
     """The partials of many ranges, 64 at a time.
 
     Where their intervals are is found by vector instructions. Then each takes as many intervals as
@@ -146,7 +148,7 @@ def look_up(cells, lefts, rights, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def mixed(cells, levels, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
+def mixed(cells, levels, row, updates, items, widths, out):
     """Updates and lookups of the last rows, one at a time in the order given."""
     capacity = len(cells) >> 1
     for i in range(len(updates)):
@@ -166,7 +168,7 @@ def mixed(cells, levels, row, updates, items, widths, out):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def mixed_batches(cells, levels, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+def mixed_batches(cells, levels, row, updates, items, widths, out, size):
     """The same, ``size`` operations at a time: their rows, then their lookups where they were.
 
     The ring must hold as many rows more than the widest window.

@@ -4,6 +4,8 @@ They are what the paper measures its algorithms against, in the same form: the s
 cells, the same lookups.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
@@ -56,7 +58,7 @@ class Tree(Shared):
 
 
 @njit(inline="always")
-def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
+def _folded(rows, cells, left, right):
     """All rows of a range, one after the other; two runs where the ring's end is between them."""
     partial = identity(cells)
     size = right - left + 1
@@ -70,13 +72,13 @@ def _folded(rows, cells, left, right):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _fold_many(rows, lefts, rights, out):  # type: ignore[no-untyped-def]
+def _fold_many(rows, lefts, rights, out):
     for i in range(len(lefts)):
         store(out, i, _folded(rows, out, lefts[U(i)], rights[U(i)]))
 
 
 @njit(cache=True, nogil=True)
-def mixed_none(rows, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
+def mixed_none(rows, row, updates, items, widths, out):
     """Updates and lookups of the last rows, one at a time in the order given."""
     mask = len(rows) - 1
     for i in range(len(updates)):
@@ -89,7 +91,7 @@ def mixed_none(rows, row, updates, items, widths, out):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def mixed_batches_none(ring, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+def mixed_batches_none(ring, row, updates, items, widths, out, size):
     """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
     mask = len(ring) - 1
     rows, lefts, rights = no_batch(items, size)
@@ -129,7 +131,7 @@ class MaterialiseNone(Shared):
 
 
 @njit(cache=True, nogil=True)
-def _update_all(cells, results, widths, row, value):  # type: ignore[no-untyped-def]
+def _update_all(cells, results, widths, row, value):
     """One row into every result, and the row that leaves each out of it."""
     mask = len(cells) - 1
     for k in range(len(widths)):
@@ -139,14 +141,14 @@ def _update_all(cells, results, widths, row, value):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def append_all(cells, results, widths, items, row):  # type: ignore[no-untyped-def]
+def append_all(cells, results, widths, items, row):
     """Rows from ``row`` on, one after the other."""
     for i in range(len(items)):
         _update_all(cells, results, widths, row + i, lift(cells, items, i))
 
 
 @njit(cache=True, nogil=True)
-def mixed_all(cells, results, widths, row, updates, items, asked, out):  # type: ignore[no-untyped-def]
+def mixed_all(cells, results, widths, row, updates, items, asked, out):
     """Updates and lookups one at a time; ``asked`` are places in ``widths``."""
     for i in range(len(updates)):
         if updates[U(i)]:

@@ -11,6 +11,8 @@ apart: with a second dimension every place would be multiplied out. Sums wrap ar
 only the sum of the rows that are asked for must fit.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from typing import Any
 
 import numpy as np
@@ -57,23 +59,23 @@ def inverse(total: Any, oldest: Any) -> Any:
 
 
 @overload(load)
-def _load(cells, i):  # type: ignore[no-untyped-def]
+def _load(cells, i):
     if isinstance(cells.dtype, types.Record):
         return lambda cells, i: (cells[U(i)].low, cells[U(i)].high)
     return lambda cells, i: cells[U(i)]
 
 
 @overload(store)
-def _store(cells, i, partial):  # type: ignore[no-untyped-def]
+def _store(cells, i, partial):
     if isinstance(cells.dtype, types.Record):
 
-        def two(cells, i, partial):  # type: ignore[no-untyped-def]
+        def two(cells, i, partial):
             cells[U(i)].low = partial[0]
             cells[U(i)].high = partial[1]
 
         return two
 
-    def one(cells, i, partial):  # type: ignore[no-untyped-def]
+    def one(cells, i, partial):
         cells[U(i)] = partial
 
     return one
@@ -85,7 +87,7 @@ def _signed(cells: Any) -> bool:
 
 
 @overload(lift)
-def _lift(cells, items, i):  # type: ignore[no-untyped-def]
+def _lift(cells, items, i):
     if not isinstance(items.dtype, types.Integer):
         return None  # floats need a grid
     two = isinstance(cells.dtype, types.Record)
@@ -99,7 +101,7 @@ def _lift(cells, items, i):  # type: ignore[no-untyped-def]
 
 
 @overload(identity)
-def _identity(cells):  # type: ignore[no-untyped-def]
+def _identity(cells):
     two = isinstance(cells.dtype, types.Record)
     if _signed(cells):
         if two:
@@ -111,14 +113,14 @@ def _identity(cells):  # type: ignore[no-untyped-def]
 
 
 @overload(combine)
-def _combine(a, b):  # type: ignore[no-untyped-def]
+def _combine(a, b):
     if isinstance(a, types.Integer):
         if a.signed:
             return lambda a, b: a if a > b else b
         return lambda a, b: a + b
     if a.dtype.signed:
 
-        def pair(a, b):  # type: ignore[no-untyped-def]
+        def pair(a, b):
             if a[0] != b[0]:
                 return a if a[0] > b[0] else b
             if a[1] < 0 or b[1] < 0:  # places, or nothing on one side
@@ -127,7 +129,7 @@ def _combine(a, b):  # type: ignore[no-untyped-def]
 
         return pair
 
-    def wide(a, b):  # type: ignore[no-untyped-def]
+    def wide(a, b):
         low = a[0] + b[0]
         return (low, a[1] + b[1] + U(low < a[0]))
 
@@ -135,11 +137,11 @@ def _combine(a, b):  # type: ignore[no-untyped-def]
 
 
 @overload(inverse)
-def _inverse(total, oldest):  # type: ignore[no-untyped-def]
+def _inverse(total, oldest):
     if isinstance(total, types.Integer):
         return lambda total, oldest: total - oldest
 
-    def wide(total, oldest):  # type: ignore[no-untyped-def]
+    def wide(total, oldest):
         return (
             total[0] - oldest[0],
             total[1] - oldest[1] - U(total[0] < oldest[0]),

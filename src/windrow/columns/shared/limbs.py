@@ -5,6 +5,8 @@ totals are such multiples, modulo 2**(64·words). Wrapping around does no harm: 
 rows asked for must fit, which is its difference of two running totals. Two words do for 20 decades.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.jit import njit
@@ -16,7 +18,7 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
-def parts(b, floats):  # type: ignore[no-untyped-def]
+def parts(b, floats):
     """Magnitude, exponent of its last bit, sign; of a float's bits, or of an integer."""
     if not floats:
         return (U(b) if b >= 0 else U(0) - U(b)), 0, b < 0
@@ -30,7 +32,7 @@ def parts(b, floats):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(words, first, last, low, high, top, negative):  # type: ignore[no-untyped-def]
+def _add(words, first, last, low, high, top, negative):
     """Add or subtract three words from ``first`` on; what goes beyond ``last`` is let go."""
     carry = U(0)
     for j in range(first, last):
@@ -50,7 +52,7 @@ def _add(words, first, last, low, high, top, negative):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def append(totals, row, bits, floats, grid, words, squares):  # type: ignore[no-untyped-def]
+def append(totals, row, bits, floats, grid, words, squares):
     """The running totals after each row: Σx in ``words``, and Σx² in twice as many behind it."""
     mask = len(totals) - 1
     size = totals.shape[1]
@@ -77,7 +79,7 @@ def append(totals, row, bits, floats, grid, words, squares):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def two_words(b, grid):  # type: ignore[no-untyped-def]
+def two_words(b, grid):
     """A float, given its bits, in two words; without a branch on its value."""
     exponent = (b >> 52) & 0x7FF
     m = U((b & _FRACTION) | (np.int64(exponent > 0) << 52))
@@ -95,7 +97,7 @@ def two_words(b, grid):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def append_two(totals, row, bits, grid):  # type: ignore[no-untyped-def]
+def append_two(totals, row, bits, grid):
     """The same as ``append`` for floats in two words."""
     mask = len(totals) - 1
     low, high = totals[row & mask, 0], totals[row & mask, 1]
@@ -109,7 +111,7 @@ def append_two(totals, row, bits, grid):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def differences(totals, lefts, rights, words, out):  # type: ignore[no-untyped-def]
+def differences(totals, lefts, rights, words, out):
     """Running totals after the right row less those before the left one, part by part."""
     mask = len(totals) - 1
     size = totals.shape[1]
@@ -126,7 +128,7 @@ def differences(totals, lefts, rights, words, out):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
-def times_power(x, exponent):  # type: ignore[no-untyped-def]
+def times_power(x, exponent):
     """x·2**exponent, in two steps where one factor would leave the range; x is not subnormal."""
     if -1022 <= exponent <= 1023:
         return x * float_of((exponent + 1023) << 52)
@@ -135,7 +137,7 @@ def times_power(x, exponent):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def round_two(low, high, exponent):  # type: ignore[no-untyped-def]
+def round_two(low, high, exponent):
     """The float nearest to (high·2**64 + low)·2**exponent, ties to even."""
     bits = 128 - leading_zeros(high) if high else 64 - leading_zeros(low)
     drop = bits - 53
@@ -160,7 +162,7 @@ def round_two(low, high, exponent):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def rounded(words, grid, out):  # type: ignore[no-untyped-def]
+def rounded(words, grid, out):
     """Each total, a row of words, as the nearest float; overwrites the words."""
     size = words.shape[1]
     for i in range(len(words)):

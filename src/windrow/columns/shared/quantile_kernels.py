@@ -1,5 +1,7 @@
 """Sorted runs: merged as rows come, and searched together for the k-th smallest."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.jit import njit
@@ -11,7 +13,7 @@ MOST_RUNS = 128
 
 
 @njit(cache=True, nogil=True)
-def _merge(source, target, start, half):  # type: ignore[no-untyped-def]
+def _merge(source, target, start, half):
     """Two sorted runs, side by side from ``start`` on, as one; without a branch on the values."""
     i, j, at = start, start + half, start
     middle, end = j, j + half
@@ -33,7 +35,7 @@ def _merge(source, target, start, half):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def append(runs, keys, row):  # type: ignore[no-untyped-def]
+def append(runs, keys, row):
     """Rows from ``row`` on, and every run of 2**level rows that they complete."""
     levels, capacity = runs.shape
     mask = capacity - 1
@@ -53,7 +55,7 @@ def append(runs, keys, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def split(left, right, mask, level, low, high):  # type: ignore[no-untyped-def]
+def split(left, right, mask, level, low, high):
     """The runs that make up rows ``left`` to ``right``: levels, first and last places; how many."""
     count = 0
     at, end = left, right + 1
@@ -76,7 +78,7 @@ def split(left, right, mask, level, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _place(run, low, high, key, equal):  # type: ignore[no-untyped-def]
+def _place(run, low, high, key, equal):
     """The first place whose key is above, or not below, a key; without a branch on the values."""
     size = high - low
     while size > 1:
@@ -92,7 +94,7 @@ def _place(run, low, high, key, equal):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _select(runs, level, base, low, high, end, at, count, k):  # type: ignore[no-untyped-def]
+def _select(runs, level, base, low, high, end, at, count, k):
     """The k-th smallest (from 0) of all runs, and the next one.
 
     A pivot is taken from the run that has most left, where its share of the rank would be, and is
@@ -141,7 +143,7 @@ def _select(runs, level, base, low, high, end, at, count, k):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def select(runs, lefts, rights, ranks, out):  # type: ignore[no-untyped-def]
+def select(runs, lefts, rights, ranks, out):
     """Of each range, the keys of a rank and of the next; ranks below 0 are left out."""
     mask = runs.shape[1] - 1
     level = np.empty(MOST_RUNS, np.int64)
@@ -158,7 +160,7 @@ def select(runs, lefts, rights, ranks, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def count_before(runs, lefts, rights, keys, equal, out):  # type: ignore[no-untyped-def]
+def count_before(runs, lefts, rights, keys, equal, out):
     """Of each range, how many keys are below a key, or not above it."""
     mask = runs.shape[1] - 1
     level = np.empty(MOST_RUNS, np.int64)

@@ -11,6 +11,8 @@ Paper: Arasu, Widom, "Resource Sharing in Continuous Sliding-Window Aggregates",
 3.2.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +31,7 @@ U = np.uint64
 
 
 @njit(cache=True, nogil=True)
-def append(totals, items, row):  # type: ignore[no-untyped-def]
+def append(totals, items, row):
     """The running totals after each row."""
     mask = len(totals) - 1
     running = load(totals, row & mask)
@@ -40,7 +42,7 @@ def append(totals, items, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def subtracted(totals, lefts, rights, out):  # type: ignore[no-untyped-def]
+def subtracted(totals, lefts, rights, out):
     """The total after the right row, less that before the left one, of many ranges."""
     mask = len(totals) - 1
     for i in range(len(lefts)):
@@ -49,7 +51,7 @@ def subtracted(totals, lefts, rights, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def mixed(totals, row, updates, items, widths, out):  # type: ignore[no-untyped-def]
+def mixed(totals, row, updates, items, widths, out):
     """Updates and lookups of the last rows, one at a time in the order given."""
     mask = len(totals) - 1
     for i in range(len(updates)):
@@ -63,7 +65,7 @@ def mixed(totals, row, updates, items, widths, out):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def mixed_batches(totals, row, updates, items, widths, out, size):  # type: ignore[no-untyped-def]
+def mixed_batches(totals, row, updates, items, widths, out, size):
     """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
     rows, lefts, rights = no_batch(items, size)
     asked = 0

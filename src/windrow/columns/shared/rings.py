@@ -1,5 +1,7 @@
 """Rings: row r is in place r & (capacity − 1), the capacity being a power of two."""
 
+# mypy: disable-error-code="no-untyped-def"
+
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,7 @@ def read_ring(ring: Array, first: int, last: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _not_later(times, first, last, moment):  # type: ignore[no-untyped-def]
+def _not_later(times, first, last, moment):
     mask = len(times) - 1
     while first < last:
         middle = (first + last) >> 1
@@ -56,7 +58,7 @@ def not_later(times: Array, rows: range, moment: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def first_outside(lefts, rights, first, last):  # type: ignore[no-untyped-def]
+def first_outside(lefts, rights, first, last):
     """The first pair that is not within rows ``first`` to ``last``, or -1."""
     for i in range(len(lefts)):
         if lefts[U(i)] < first or rights[U(i)] >= last or lefts[U(i)] > rights[U(i)]:
@@ -65,7 +67,7 @@ def first_outside(lefts, rights, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def mark(marks, row, size, valid, floats):  # type: ignore[no-untyped-def]
+def mark(marks, row, size, valid, floats):
     """Running counts before each row: present rows, NaN, +inf, -inf; they wrap without harm."""
     mask = len(marks) - 1
     here = row & mask

@@ -4,6 +4,8 @@ For comparison only: it is what PSoup keeps. Rows are found by their number, as 
 nodes are numbered from 1, and 0 is no node.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 import numpy as np
 
 from windrow.columns.jit import njit
@@ -16,7 +18,7 @@ ROOT, OLDEST, NEXT, FREE, USED = 0, 1, 2, 3, 4
 
 
 @njit(cache=True, nogil=True)
-def _pull(nodes, own, total, v):  # type: ignore[no-untyped-def]
+def _pull(nodes, own, total, v):
     """A node's height and partial from its children's."""
     a, b = nodes[v, LEFT], nodes[v, RIGHT]
     nodes[v, HEIGHT] = max(nodes[a, HEIGHT], nodes[b, HEIGHT]) + 1
@@ -24,7 +26,7 @@ def _pull(nodes, own, total, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _turned(nodes, own, total, v, heavy, light):  # type: ignore[no-untyped-def]
+def _turned(nodes, own, total, v, heavy, light):
     """A rotation: the child on the heavy side becomes the root of the two."""
     w = nodes[v, heavy]
     nodes[v, heavy] = nodes[w, light]
@@ -35,7 +37,7 @@ def _turned(nodes, own, total, v, heavy, light):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _balanced(nodes, own, total, v):  # type: ignore[no-untyped-def]
+def _balanced(nodes, own, total, v):
     """The root of a subtree whose children changed."""
     difference = nodes[nodes[v, LEFT], HEIGHT] - nodes[nodes[v, RIGHT], HEIGHT]
     if -1 <= difference <= 1:
@@ -49,7 +51,7 @@ def _balanced(nodes, own, total, v):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _repair(nodes, own, total, state, path, depth, v):  # type: ignore[no-untyped-def]
+def _repair(nodes, own, total, state, path, depth, v):
     """Put ``v`` below the last node of a path, and balance from there to the root."""
     for d in range(depth - 1, -1, -1):
         above = path[d] >> 1
@@ -59,7 +61,7 @@ def _repair(nodes, own, total, state, path, depth, v):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def insert(nodes, keys, own, total, state, path, partial):  # type: ignore[no-untyped-def]
+def insert(nodes, keys, own, total, state, path, partial):
     """Add the next row; ``path`` is scratch."""
     v = state[FREE]
     if v:
@@ -85,7 +87,7 @@ def insert(nodes, keys, own, total, state, path, partial):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def delete_oldest(nodes, keys, own, total, state, path):  # type: ignore[no-untyped-def]
+def delete_oldest(nodes, keys, own, total, state, path):
     """Remove the oldest row."""
     key = state[OLDEST]
     state[OLDEST] += 1
@@ -103,7 +105,7 @@ def delete_oldest(nodes, keys, own, total, state, path):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def ranged(nodes, keys, own, total, root, left, right):  # type: ignore[no-untyped-def]
+def ranged(nodes, keys, own, total, root, left, right):
     """The partial of rows ``left`` to ``right``: down to where they part, then along both sides."""
     v = root
     while keys[v] < left or keys[v] > right:
@@ -127,7 +129,7 @@ def ranged(nodes, keys, own, total, root, left, right):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def append(nodes, keys, own, total, state, items, longest):  # type: ignore[no-untyped-def]
+def append(nodes, keys, own, total, state, items, longest):
     """Rows one after the other; beyond the longest, the oldest goes."""
     path = np.empty(128, np.int64)
     for i in range(len(items)):
@@ -137,16 +139,14 @@ def append(nodes, keys, own, total, state, items, longest):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def look_up(nodes, keys, own, total, state, lefts, rights, out):  # type: ignore[no-untyped-def]
+def look_up(nodes, keys, own, total, state, lefts, rights, out):
     """The partials of many ranges."""
     for i in range(len(lefts)):
         store(out, i, ranged(nodes, keys, own, total, state[ROOT], lefts[i], rights[i]))
 
 
 @njit(cache=True, nogil=True)
-def mixed(  # type: ignore[no-untyped-def]
-    nodes, keys, own, total, state, longest, updates, items, widths, out
-):
+def mixed(nodes, keys, own, total, state, longest, updates, items, widths, out):
     """Updates and lookups of the last rows, one at a time in the order given."""
     path = np.empty(128, np.int64)
     for i in range(len(updates)):
@@ -161,9 +161,7 @@ def mixed(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def mixed_batches(  # type: ignore[no-untyped-def]
-    nodes, keys, own, total, state, longest, updates, items, widths, out, size
-):
+def mixed_batches(nodes, keys, own, total, state, longest, updates, items, widths, out, size):
     """The same, ``size`` operations at a time: their rows, then their lookups where they were."""
     rows, lefts, rights = no_batch(items, size)
     asked = 0
