@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": JAVA,
     "spark.executor.extraJavaOptions": JAVA,
+    "spark.python.daemon.module": "windrow.spark.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
