@@ -35,7 +35,7 @@ package: setup  # wheel and sdist, in dist/
 	$(BIN)/python -m build --no-isolation
 
 kernels: setup  # compiled once, and found by all tests; Spark's workers load the same
-	@$(BIN)/python -c 'from windrow.spark.worker import warm_up; warm_up()'
+	@$(BIN)/python -m tools.kernels
 
 test: setup java redis browser kafka
 	@$(MAKE) --no-print-directory -j 2 lint kernels

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
 from tests.buckets import END, MemorySpace, MemoryStore
+from tests.effort import examples
 from tests.emission_oracle import answer, in_reach
 from windrow.columns import carried
 from windrow.columns.alarms import RuleBucket
@@ -214,7 +215,7 @@ TURNS = st.lists(
     st.integers(0, 2),
     st.integers(0, 8),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_events_are_those_of_plain_python(
     turns: Any, key: Any, start: Any, quiet: int, moves: int
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from windrow.approx import Count, ExponentialHistogram, OverTime, RealSum, Sum
 from windrow.approx.base import Counter
 from windrow.approx.bits import Packed
@@ -87,7 +88,7 @@ def test_no_error_beyond_the_bound(data: Any, W: int, R: int, seed: int, which: 
     assert sum(counter.field_widths().values()) == counter.bits() >= counter.lower_bound_bits()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data(), windows, ranges, st.integers(0, 2**32))
 def test_many_at_once_is_one_by_one(data: Any, W: int, R: int, seed: int) -> None:
     epsilon = data.draw(epsilons(W))
@@ -102,7 +103,7 @@ def test_many_at_once_is_one_by_one(data: Any, W: int, R: int, seed: int) -> Non
         assert one.to_bytes() == many.to_bytes()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data(), windows, st.integers(1, 2000), st.lists(st.integers(0, 300), max_size=8))
 def test_skipping_is_inserting_zeros(data: Any, W: int, R: int, gaps: list[int]) -> None:
     one = Sum(W, R, data.draw(epsilons(W)))
@@ -121,7 +122,7 @@ def test_skipping_is_inserting_zeros(data: Any, W: int, R: int, gaps: list[int])
         assert with_more == one.query()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data(), windows, st.floats(-100, 100), st.floats(0.1, 1e6), st.integers(0, 2**32))
 def test_real_values(data: Any, W: int, low: float, width: float, seed: int) -> None:
     epsilon = max(float(data.draw(epsilons(W))), 1e-6)
@@ -241,7 +242,7 @@ def test_a_constant_number_of_fields_whatever_the_window() -> None:
     assert most <= 7  # two reads of the head and a write, two of a cell, two oldest ones
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data(), st.integers(1, 30), st.integers(1, 7))
 def test_time_windows(data: Any, W: int, length: int) -> None:
     epsilon = data.draw(epsilons(W))
@@ -290,7 +291,7 @@ def test_a_gap_costs_no_more_than_the_blocks() -> None:
     assert packed.touched <= 3 * (counter.layout.k + 2)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(1, 60), st.integers(1, 300), st.floats(0.01, 0.25), st.integers(0, 2**32))
 def test_the_histograms_share(W: int, R: int, epsilon: float, seed: int) -> None:
     histogram = ExponentialHistogram(W, epsilon, R)
@@ -307,7 +308,7 @@ def test_the_histograms_share(W: int, R: int, epsilon: float, seed: int) -> None
     assert ExponentialHistogram.from_bytes(histogram.to_bytes()).query() == histogram.query()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data(), st.integers(1, 2**14), st.integers(1, 2**8))
 def test_bytes_and_pickles(data: Any, W: int, R: int) -> None:
     counter = Sum(W, R, data.draw(epsilons(100)), clamp=True)

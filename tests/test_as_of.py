@@ -8,10 +8,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.spark_session import spark  # noqa: F401
 from windrow.columns.as_of import IS_LABEL, AsOf, joined
 from windrow.errors import BadSpecification, Refused
@@ -82,7 +83,7 @@ def expected(events: pa.Table, label: dict[str, Any], strict: bool) -> dict[str,
 
 
 @given(st.integers(0, 10**6), st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_label_knows_the_events_before_it(seed: int, strict: bool) -> None:
     events, labels = tables(seed)
     found = features().as_of(events, labels, on=ON, strict=strict).to_pylist()
@@ -90,7 +91,7 @@ def test_a_label_knows_the_events_before_it(seed: int, strict: bool) -> None:
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_sorted_pieces_equal_one_call(seed: int, strict: bool, size: int) -> None:
     events, labels = tables(seed)
     spec = features()

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.effort import examples
 from windrow.approx import Bank, Count, OverTime, Sum
 from windrow.errors import BadBytes, BadSpecification, BadValue, OutOfOrder
 
@@ -24,7 +25,7 @@ LAYOUTS = [
 ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(LAYOUTS), st.integers(0, 2**32), st.integers(1, 300))
 def test_every_key_has_a_counter_of_its_own(layout: Any, seed: int, many: int) -> None:
     kind, window, epsilon, R = layout
@@ -113,7 +114,7 @@ NAMES: dict[str, list[Any]] = {
 }
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.sampled_from(LAYOUTS),
     st.sampled_from(sorted(NAMES)),

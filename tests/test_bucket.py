@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tools.redis_server import RedisServer
 
@@ -27,6 +27,7 @@ from tests.buckets import (
     some,
     windows,
 )
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, STRUCTURES, assert_same, random_table
 from windrow.columns.bucket import Bucket
@@ -47,7 +48,7 @@ from windrow.stores.chunks import ChunkStore
     st.sampled_from(KEYS),
     st.data(),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_a_stream_equals_one_call(
     seed: int, size: int, keys: int, chosen: dict[str, Any], aggregates: Any, key: Any, data: Any
 ) -> None:
@@ -187,7 +188,7 @@ TURNS = st.lists(
 
 
 @given(TURNS, st.integers(1, 5))
-@settings(max_examples=120)
+@examples(120)
 def test_late_rows_are_those_before_the_frontier(
     turns: list[tuple[list[tuple[int, int | None]], int | None]], segment_rows: int
 ) -> None:

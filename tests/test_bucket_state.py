@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
@@ -23,6 +23,7 @@ from tests.buckets import (
     some,
     windows,
 )
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, assert_same, random_table
 from windrow.aggregates.schema import frame, unframe
@@ -114,7 +115,7 @@ def test_a_changed_specification_goes_on(change: str, segment_rows: int) -> None
 
 
 @given(st.integers(0, 10**6), windows(100), st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_any_windows_that_look_back_less(seed: int, chosen: dict[str, Any], data: Any) -> None:
     timed = {"long": wr.time(150)} | {
         label: window for label, window in chosen.items() if not isinstance(window, Rows)
@@ -360,7 +361,7 @@ def test_most_cells_are_read_again() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_damaged_bytes_are_never_an_answer(data: Any) -> None:
     store = copied()
     places: list[tuple[MemorySpace | None, int]] = [

@@ -15,10 +15,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
@@ -160,7 +161,7 @@ def test_dates_integers_and_floats() -> None:
 
 
 @given(tables(FLOATS), st.integers(1, 7), st.integers(0, 3), st.sampled_from(WINDOWS))
-@settings(max_examples=80)
+@examples(80)
 def test_ticks(table: pa.Table, step: int, origin: int, window: Any) -> None:
     if not isinstance(window, Time) or window.after or window.length == 10**15:
         return
@@ -229,7 +230,7 @@ def test_threads_change_no_bit(keys: int) -> None:
 
 
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.data())
-@settings(max_examples=120)
+@examples(120)
 def test_batch_by_batch_equals_one_call(
     table: pa.Table, window: Any, keyed: bool, data: Any
 ) -> None:

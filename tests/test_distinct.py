@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.test_rolling import FLOATS, WINDOWS, check, tables
 from windrow.columns import sorted_blocks
 from windrow.errors import BadSpecification, BadValue
@@ -64,7 +65,7 @@ def test_names_options_and_laws() -> None:
 
 
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.integers(0, 3))
-@settings(max_examples=60)
+@examples(60)
 def test_floats(table: pa.Table, window: Any, keyed: bool, min_rows: int) -> None:
     key = "k" if keyed else None
     check(
@@ -73,7 +74,7 @@ def test_floats(table: pa.Table, window: Any, keyed: bool, min_rows: int) -> Non
 
 
 @given(tables(st.integers(-2, 2)), st.data(), st.sampled_from(["auto", "b_int", "recalc"]))
-@settings(max_examples=25)
+@examples(25)
 def test_bounds_that_move_back(table: pa.Table, data: Any, algorithm: str) -> None:
     size = table.num_rows
     for name in ("lo", "hi"):

@@ -5,11 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
 from tests.buckets import END, KEYS, Stream, disorder, plan_of, some, windows
+from tests.effort import examples
 from tests.emission_oracle import Changes, Immediately
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, near, random_table
@@ -83,7 +84,7 @@ def table_of(data: Any, most: int) -> pa.Table:
 
 
 @given(windows(), some(OWN), st.sampled_from(KEYS), st.integers(1, 40), st.data())
-@settings(max_examples=50)
+@examples(50)
 def test_ticks_are_those_of_the_table(
     chosen: dict[str, Any], aggregates: Any, key: Any, step: int, data: Any
 ) -> None:
@@ -131,7 +132,7 @@ EXACT = [aggregate for aggregate in AGGREGATES if aggregate.reproducible]
 
 
 @given(windows(), some(EXACT), st.sampled_from(KEYS), st.data())
-@settings(max_examples=50)
+@examples(50)
 def test_changes_are_how_the_table_of_keys_differs(
     chosen: dict[str, Any], aggregates: Any, key: Any, data: Any
 ) -> None:
@@ -276,7 +277,7 @@ def taken_out(stream: Any, schema: pa.Schema) -> list[pa.Table]:
 
 
 @given(windows(), some(EXACT), st.sampled_from(["k", ["k", "b"]]), st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_a_bucket_becomes_two(chosen: dict[str, Any], aggregates: Any, key: Any, data: Any) -> None:
     """Nothing is told again, or lost, or in another order; whatever is asked of a stream."""
     table = table_of(data, 120)
@@ -316,7 +317,7 @@ def test_a_bucket_becomes_two(chosen: dict[str, Any], aggregates: Any, key: Any,
 
 
 @given(windows(), some(OWN), st.sampled_from(KEYS), st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_immediate_answers_are_over_the_rows_that_have_come(
     chosen: dict[str, Any], aggregates: Any, key: Any, data: Any
 ) -> None:

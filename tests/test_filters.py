@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from windrow.errors import (
     BadBytes,
     BadSpecification,
@@ -24,7 +25,7 @@ from windrow.filters import CiCount, CiMax, CiMin, CiSum, Filter, PerKey, filter
 from windrow.filters.precision import error_at_least, error_at_most, levels_for
 
 LONGEST = 40
-EXAMPLES = 2000 if settings().max_examples > 100 else 40
+EXAMPLES = 2000 if settings().max_examples > 100 else 25
 
 Row = tuple[Any, int, float]
 
@@ -683,7 +684,7 @@ def test_broken_invariants_are_found() -> None:
         filter.check_invariants()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.sampled_from([0, 1, 3, 20])),

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.test_shared import of_rows, recalc
 from windrow.errors import BadBytes, BadSpecification, BadValue, OutOfOrder, Refused
@@ -50,7 +51,7 @@ events_of = st.lists(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(events_of, st.data())
 def test_every_query_equals_recalc(steps: list[tuple[str, int, int]], data: Any) -> None:
     hub = wr.Hub()

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from windrow.columns import kept_functions
 from windrow.columns.carry import Carry
@@ -223,7 +224,7 @@ def plain_table(size: int = 40, keys: int = 3, seed: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", [*COMPILED, *INTERPRETED])
-@settings(max_examples=12)
+@examples(12)
 @given(table=tables())
 def test_columns_equal_sliding(name: str, table: pa.Table) -> None:
     window = (COMPILED | INTERPRETED)[name]
@@ -356,7 +357,7 @@ def test_a_row_above_the_limit_leaves_an_empty_window() -> None:
 # --- numbers at the edge -------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.sampled_from([2.0**-53, 2.0**-54, 1.0, 2.0**-52, 1.0 - 2.0**-53, 3.0]), max_size=20

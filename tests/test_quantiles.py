@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.test_rolling import FLOATS, WINDOWS, check, tables
 from windrow.aggregates.codec import Reader, decode, encode
 from windrow.aggregates.quantile import INTERPOLATES, PICKS, interpolated
@@ -171,20 +172,20 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.integers(0, 3))
-@settings(max_examples=30)
+@examples(30)
 def test_floats(table: pa.Table, window: Any, keyed: bool, min_rows: int) -> None:
     key = "k" if keyed else None
     check(wr.Rolling(key=key, time="t", windows=[window], aggregates=ALL, min_rows=min_rows), table)
 
 
 @given(tables(st.integers(-(2**63), 2**63 - 1)), st.sampled_from(WINDOWS))
-@settings(max_examples=25)
+@examples(25)
 def test_wide_integers(table: pa.Table, window: Any) -> None:
     check(wr.Rolling(key="k", time="t", windows=[window], aggregates=ALL), table)
 
 
 @given(tables(FLOATS), st.data(), st.sampled_from(["auto", "b_int", "recalc"]))
-@settings(max_examples=30)
+@examples(30)
 def test_bounds_that_move_back(table: pa.Table, data: Any, algorithm: str) -> None:
     size = table.num_rows
     for name in ("lo", "hi"):

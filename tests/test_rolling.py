@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, members
 from windrow.aggregates import REGISTRY
@@ -104,7 +105,7 @@ def tables(draw: Any, values: Any, keys: int = 3) -> pa.Table:
 
 
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.booleans(), st.integers(0, 3))
-@settings(max_examples=300)
+@examples(300)
 def test_floats(table: pa.Table, window: Any, keyed: bool, min_rows: int) -> None:
     check(
         wr.Rolling(
@@ -139,7 +140,7 @@ def test_wide_integers(table: pa.Table, window: Any) -> None:
 
 
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.sampled_from(["daba_lite", "b_int", "recalc"]))
-@settings(max_examples=60)
+@examples(60)
 def test_forced_algorithms(table: pa.Table, window: Any, algorithm: str) -> None:
     aggregates = [wr.Max("x"), wr.Min("x"), wr.Sum("x"), wr.StdDev("x"), wr.ArgMax("x", "y")]
     if algorithm == "daba_lite":
@@ -151,7 +152,7 @@ def test_forced_algorithms(table: pa.Table, window: Any, algorithm: str) -> None
 
 
 @given(tables(FLOATS), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_bounds(table: pa.Table, data: Any) -> None:
     size = table.num_rows
     low = data.draw(st.lists(st.integers(-3, 14), min_size=size, max_size=size))
@@ -209,7 +210,7 @@ def test_corpus(case: Any) -> None:
     st.integers(1, 8),
     st.sampled_from(["auto", "daba_lite", "b_int", "recalc"]),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_a_users_aggregate(values: list[Any], rows: int, algorithm: str) -> None:
     table = pa.table({"x": pa.array(values, pa.float64())})
     check(
@@ -263,7 +264,7 @@ def test_types_of_numbers(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("name", REGISTRY)
 @given(tables(FLOATS), st.sampled_from(WINDOWS), st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_every_registered_aggregate(name: str, table: pa.Table, window: Any, data: Any) -> None:
     """By its input kinds: numbers, numbers above 0, or texts."""
     kind = REGISTRY[name]

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.test_shared import of_rows, recalc
 from windrow.errors import BadSpecification, BadValue, OutOfOrder
@@ -68,7 +69,7 @@ def truth(text: str, mine: list[tuple[int, dict[str, Any]]], now: int) -> bool:
     return holds(text, {**values, "x": rows[-1]["x"]})
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1, 1, 2, 8, 30]), st.integers(0, 6)),

@@ -8,11 +8,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
 from tests.buckets import Stream, disorder, plan_of, run
+from tests.effort import examples
 from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, arrival, with_times
 from windrow.approx import Count, OverTime, Sum
@@ -139,7 +140,7 @@ tables = st.builds(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(specifications(), tables)
 def test_columns_equal_counters_fed_one_by_one(spec: wr.Rolling, table: pa.Table) -> None:
     found = spec(table)
@@ -169,7 +170,7 @@ def test_gaps_around_the_window(epsilon: float) -> None:
     assert spec(table)["x_approx_sum_40"].to_pylist() == estimates["x_approx_sum_40"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(specifications(exact=True), tables, st.integers(1, 60))
 def test_sorted_batches_equal_one_call(spec: wr.Rolling, table: pa.Table, size: int) -> None:
     keys = [(name, "ascending") for name in (*spec.key, "t", "id")]
@@ -208,7 +209,7 @@ def without_reach(spec: wr.Rolling, schema: pa.Schema) -> StreamPlan:
     return StreamPlan(spec, schema, reaches, segment_rows=20)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(specifications(exact=True), tables, st.sampled_from([64, 700, 1 << 16]), st.data())
 def test_streams_equal_one_call(spec: wr.Rolling, table: pa.Table, chunk: int, data: Any) -> None:
     came, lateness = data.draw(disorder(table))

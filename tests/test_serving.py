@@ -15,11 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tools.redis_server import RedisServer
 
 import windrow as wr
+from tests.effort import examples
 from tests.spark_session import SLOW, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, random_stream, split
 from windrow.errors import BadSpecification, BadValue, Refused, StoreUnavailable
@@ -46,7 +47,7 @@ WRITES = st.lists(
 
 
 @given(WRITES)
-@settings(max_examples=30)
+@examples(30)
 def test_a_key_has_the_latest_whatever_comes_when(
     server: RedisServer, writes: list[tuple[int, int, int, int]]
 ) -> None:

@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import AGGREGATES, pair_name
 from windrow.aggregates import Aggregate
 from windrow.errors import BadBytes, BadSpecification, BadValue, OutOfOrder, Refused, SumOverflow
@@ -99,7 +100,7 @@ def test_equals_recalc(kind: type[Shared], aggregate: Aggregate) -> None:
             kind(aggregate)
         return
 
-    @settings(max_examples=15)
+    @examples(15)
     @given(st.data())
     def check(data: Any) -> None:
         rows = data.draw(st.lists(data.draw(values_of(aggregate)), max_size=40))
@@ -145,7 +146,7 @@ def test_mixed_batches(kind: type[Shared]) -> None:
 
 
 @pytest.mark.parametrize("kind", [BInt, LInt, RInt, Tree, MaterialiseNone])
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9) | st.none()), max_size=60), st.data()
 )
@@ -383,7 +384,7 @@ def test_errors_say_what_to_do() -> None:
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "hazen", "inverted_cdf")
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     st.lists(
         st.none() | st.sampled_from([math.nan, -0.0, math.inf]) | st.floats(-9, 9), max_size=70

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected
 from windrow.aggregates.schema import Field, Schema
@@ -217,7 +218,7 @@ GROUPINGS: dict[str, Callable[[Piece, Piece, Callable[..., Piece]], list[Piece]]
 
 @pytest.mark.parametrize("name", FORMS)
 @given(st.data())
-@settings(max_examples=30)
+@examples(30)
 def test_folded_rows_answer_as_rows_do(name: str, data: Any) -> None:
     aggregate, kind = FORMS[name]
     form = form_of(aggregate, SCHEMA)
@@ -247,7 +248,7 @@ def bits(array: pa.Array) -> list[Any]:
 
 @pytest.mark.parametrize("name", FORMS)
 @given(st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_folding_a_fold_changes_nothing(name: str, data: Any) -> None:
     """One entry for every key or few, nothing but nulls where there was no row."""
     aggregate, _ = FORMS[name]
@@ -303,7 +304,7 @@ FINITE = st.one_of(
 @example([1e308] * 10 + [-1e308] * 9, [])
 @example([5e-324] * 7 + [1.0, -1.0], [])
 @example([None, None], [1])
-@settings(max_examples=300)
+@examples(300)
 def test_stand_ins_have_the_exact_sum_of_their_rows(
     values: list[float | None], cuts: list[int]
 ) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import assert_same
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS
@@ -82,7 +83,7 @@ def pushed(carry: Carry, parts: list[pa.Table]) -> pa.Table:
     st.integers(0, 2),
     st.data(),
 )
-@settings(max_examples=250)
+@examples(250)
 def test_pieces_equal_one_call(
     table: pa.Table, windows: list[Any], keyed: bool, min_rows: int, data: Any
 ) -> None:
@@ -103,7 +104,7 @@ def test_pieces_equal_one_call(
 
 
 @given(sorted_tables(), st.booleans(), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_bounds_from_columns(table: pa.Table, keyed: bool, data: Any) -> None:
     table = table if keyed else table.sort_by([("t", "ascending"), ("id", "ascending")])
     spec = wr.Rolling(
@@ -124,7 +125,7 @@ def test_bounds_from_columns(table: pa.Table, keyed: bool, data: Any) -> None:
     st.lists(st.sampled_from(TICKED), min_size=1, max_size=3, unique_by=lambda w: w.label),
     st.data(),
 )
-@settings(max_examples=150)
+@examples(150)
 def test_ticks(table: pa.Table, every: int, origin: int, windows: list[Any], data: Any) -> None:
     spec = wr.Rolling(
         key="k",

@@ -8,10 +8,11 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import (
     AGGREGATES,
@@ -121,7 +122,7 @@ def answered(spec: wr.Rolling, table: pa.Table, rows: int, gather: int) -> pa.Ta
     st.sampled_from([1, 2, 7, 1000]),
     st.integers(0, 2),
 )
-@settings(max_examples=250)
+@examples(250)
 def test_mixed_keys_equal_one_call(
     table: pa.Table, windows: list[Any], bits: int, coarse: int, rows: int, min_rows: int
 ) -> None:
@@ -136,7 +137,7 @@ def test_mixed_keys_equal_one_call(
 
 
 @given(sorted_tables(), st.sampled_from([0, 1]), st.sampled_from([0, 2]), st.sampled_from([1, 7]))
-@settings(max_examples=60)
+@examples(60)
 def test_mixed_keys_with_bounds(table: pa.Table, bits: int, coarse: int, rows: int) -> None:
     windows = {"b": wr.bounds("low", "high"), "w": wr.time(3), "r": wr.rows(4, within=3)}
     spec = wr.Rolling(**KEYED, windows=windows, aggregates=NUMERIC)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import windrow as wr
+from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, STRUCTURES, assert_same
 from tests.test_rolling import FLOATS
@@ -201,7 +202,7 @@ some_cuts = st.lists(st.integers(-20, 60), max_size=7)
 
 
 @given(tables(), some_windows, some_cuts, st.integers(0, 3), st.data())
-@settings(max_examples=120)
+@examples(120)
 def test_stretches_equal_one_call(
     table: pa.Table, windows: list[Any], cuts: list[int], min_rows: int, data: Any
 ) -> None:
@@ -210,7 +211,7 @@ def test_stretches_equal_one_call(
 
 
 @given(tables(), some_windows, some_cuts, st.integers(0, 3), st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_structures_equal_one_call(
     table: pa.Table, windows: list[Any], cuts: list[int], min_rows: int, data: Any
 ) -> None:
@@ -220,7 +221,7 @@ def test_structures_equal_one_call(
 
 
 @given(tables(), some_windows, some_cuts, st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_aggregates_of_ones_own(
     table: pa.Table, windows: list[Any], cuts: list[int], data: Any
 ) -> None:
@@ -229,7 +230,7 @@ def test_aggregates_of_ones_own(
 
 
 @given(tables(), some_windows, some_cuts, st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_commutative_pieces_come_in_any_batches(
     table: pa.Table, windows: list[Any], cuts: list[int], data: Any
 ) -> None:
@@ -261,7 +262,7 @@ def test_lengths_beyond_the_span_are_cut() -> None:
 
 
 @given(tables(), st.lists(st.integers(0, 40), max_size=6))
-@settings(max_examples=60)
+@examples(60)
 def test_fold_is_what_recalc_keeps(table: pa.Table, cuts: list[int]) -> None:
     size = table.num_rows
     offsets = np.array([0, *sorted(min(c, size) for c in cuts), size], np.int64)

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tools.redis_server import RedisServer
 
 import windrow as wr
 from tests import store_writer
+from tests.effort import examples
 from tests.test_amta import small_chunks
 from windrow.errors import BadBytes, BadSpecification, Refused, StoreConflict, StoreUnavailable
 
@@ -156,7 +157,7 @@ def test_random_programs(
         run_a_program(store, name, seed, 120 if remote else 400, monkeypatch)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(), st.sampled_from(sorted(SPECS)))
 def test_random_programs_of_any_seed(seed: int, name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -490,7 +491,7 @@ def test_chunks_of_another_window_are_not_taken() -> None:
         wr.Sliding(wr.rows(900), wr.Sum(), store=store, name="a")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_damage_is_reported_with_the_key(data: Any) -> None:
     """Every byte of every value is under a checksum: no answer is ever made of damaged ones."""

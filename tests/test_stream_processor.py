@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.spark_session import assert_same, random_table, spark  # noqa: F401
 from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.columns.stretch import Reach
@@ -132,7 +133,7 @@ def summed(turns: list[Any], name: str) -> int:
 
 
 @given(st.integers(0, 1000), st.integers(1, 250), st.integers(5, 90))
-@settings(max_examples=8)
+@examples(8)
 def test_envelopes_come_out_as_one_call_answers(seed: int, size: int, batch: int) -> None:
     table = stream_table(size, seed)
     query = Query(plan_of(table.schema), kinds_of(stream_table(300)))
@@ -322,7 +323,7 @@ def pickled(query: Query) -> Any:
     st.booleans(),
     st.integers(0, 100),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_packed_rows_come_out_once_in_order(
     buckets: list[int], size: int, marked: bool, seed: int
 ) -> None:

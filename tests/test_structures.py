@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
 from tests.test_rolling import FLOATS, check, tables
 from windrow.errors import BadSpecification, BadValue
 from windrow.windows.compare import equal
@@ -32,7 +33,7 @@ def structures(column: str, other: str = "t") -> list[Any]:
 
 
 @given(tables(FLOATS), st.integers(0, 2), st.sampled_from(["value", "missing"]), st.data())
-@settings(max_examples=40)
+@examples(40)
 def test_bounds_that_move_back(table: pa.Table, min_rows: int, nan: Any, data: Any) -> None:
     size = table.num_rows
     for name in ("lo", "hi"):

@@ -1,6 +1,6 @@
 """Functions as texts that stand by themselves: what can be said of them, and what is kept then."""
 
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="untyped-decorator, no-any-return, index, operator, misc"
 
 import math
 import os
@@ -18,7 +18,7 @@ from numba import njit
 from numpy import exp
 
 import windrow as wr
-from windrow.columns.own import compile_aggregate
+from windrow.columns.own import _KNOWN, compile_aggregate, keep_texts
 from windrow.columns.texts import definitions
 
 BASE = 2.5
@@ -144,6 +144,45 @@ def test_functions_that_mean_different_things_by_a_name() -> None:
     made = compile_aggregate(Both("x"), (np.dtype(np.float64),), False)
     assert made.module is not None
     assert made.module.lower(made.module.lift(1.0)) == 6.0
+
+
+class Squares(wr.Aggregate):
+    identity = 0
+
+    def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
+        return x * x
+
+    def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+        return a + b
+
+
+class Pairs(Squares):
+    identity = (0, 0)  # type: ignore[assignment]
+
+    def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (x, x)
+
+    def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+        return (a[0] + b[0], a[1] + b[1])
+
+    def lower(p):  # type: ignore[no-untyped-def]  # noqa: N805
+        return p[0]
+
+
+@pytest.mark.parametrize(("kind", "partial"), [(Squares, (3,)), (Pairs, (3, 4))])
+def test_partials_are_not_lifted_again(kind: Any, partial: tuple[int, ...]) -> None:
+    """Whether the texts travelled with the aggregate or not."""
+    for travelled in (False, True):
+        aggregate = kind("x")
+        if travelled:
+            keep_texts(aggregate)
+            _KNOWN.clear()
+        made = compile_aggregate(aggregate, (), False, lifted=True)
+        assert made.module is not None
+        assert made.module.lift(*partial) == (partial if len(partial) > 1 else partial[0])
+        made = compile_aggregate(aggregate, (np.dtype(np.int64),), False)
+        assert made.module is not None
+        assert made.module.lift(3) == kind.lift(3)
 
 
 PROGRAM = """

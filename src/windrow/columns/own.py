@@ -69,18 +69,20 @@ def _compile(
         if type(field) not in _TYPES:
             return Compiled(None, None, f"its identity holds {field!r}, which is not a number")
     functions: dict[str, Any] = {}
+    texts: dict[str, Definitions] = dict(getattr(aggregate, "_texts", {}))
     for name in ("lift", "combine", "lower"):
         functions[name] = getattr(aggregate, name)
         if inspect.ismethod(functions[name]):
             return Compiled(None, None, f"{name} uses self: only plain functions are compiled")
-    if functions["lift"] is canonical:
-        functions["lift"] = _value
+    if lifted or functions["lift"] is canonical:
+        several = lifted and isinstance(identity, tuple)
+        functions["lift"] = _tuple_of(len(fields)) if several else _value
+        texts.pop("lift", None)
     if lifted:
-        functions["lift"] = _tuple_of(len(fields)) if isinstance(identity, tuple) else _value
         kinds = tuple(np.array(field).dtype for field in fields)
     inputs = tuple(f"x{i}" for i in range(len(kinds)))
     types = tuple(_TYPES[type(field)] for field in fields)
-    source = _source(functions, getattr(aggregate, "_texts", {}))
+    source = _source(functions, texts)
     names: dict[str, Any] = {}
     if source is None:  # then the compiled code is not kept on disk
         source = ""
