@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis browser kafka kernels demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis browser kafka demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -34,14 +34,10 @@ package: setup  # wheel and sdist, in dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-kernels: setup  # compiled once, and found by all tests; Spark's workers load the same
-	@$(BIN)/python -m tools.kernels
-
-test: setup java redis browser kafka
-	@$(MAKE) --no-print-directory -j 2 lint kernels
+test: lint java redis browser kafka
 	$(BIN)/python -m pytest -q -n 2
 
-test-slow: setup java redis browser kafka kernels
+test-slow: setup java redis browser kafka
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
 
 lint: setup

@@ -15,13 +15,15 @@ settings.register_profile("slow", max_examples=1000, stateful_step_count=40, **_
 settings.load_profile(os.environ.get("WINDROW_TESTS", "ci"))
 
 FIRST = (
-    *("test_columns", "test_bank", "test_bucket"),
+    *("test_warm_up", "test_filters", "test_columns", "test_shared_compiled", "test_bank"),
+    "test_bucket",
     *("test_spark_tables", "test_streams", "test_stream_crashes", "test_stream_emission"),
     *("test_spark_clusters", "test_spark_order", "test_spark_fit", "test_stream_rules"),
     *("test_stream_evolution", "test_kafka", "test_serving", "test_spark_stretches"),
     *("test_rule_source", "test_packaging", "test_demo", "test_examples", "test_report_page"),
 )
-"""What compiles the kernels that others find compiled; then what takes long, lest it come last."""
+"""What compiles the kernels that others find compiled, beside what needs few of them; then what takes
+long, lest it come last."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,7 +23,6 @@ from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
-from windrow.columns import warm_up
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import Time
 from windrow.windows.compare import equal
@@ -576,10 +575,6 @@ def run_programs(count: int, cache: Path) -> list[str]:
     for process, (_, errors) in zip(running, done, strict=True):
         assert process.returncode == 0, errors
     return [out for out, _ in done]
-
-
-def test_warming_up_runs_everything() -> None:
-    warm_up()
 
 
 def test_several_processes_may_compile_at_once(tmp_path: Path) -> None:
