@@ -22,8 +22,7 @@ FIRST = (
     *("test_stream_evolution", "test_kafka", "test_serving", "test_spark_stretches"),
     *("test_rule_source", "test_packaging", "test_demo", "test_examples", "test_report_page"),
 )
-"""What compiles the kernels that others find compiled, beside what needs few of them; then what takes
-long, lest it come last."""
+"""What compiles the kernels for all others, beside what needs few of them; then what takes long."""
 
 
 @pytest.hookimpl(tryfirst=True)
