@@ -1,10 +1,12 @@
-"""Run as a program: the same answers on executors of their own, through Connect, after a failure.
+"""Run as a program: the same answers on executors of their own, through Connect, after failures.
 
 python -m tests.spark_elsewhere cluster|connect|retries FOLDER
 """
 
 # mypy: disable-error-code="misc,index,operator"
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.spark_session import (
     random_table,
     started,
 )
+from tests.stream_elsewhere import check as check_stream
 
 TABLE = random_table(300, seed=21)
 WINDOWS: dict[str, Any] = {"w": wr.time(40), "long": wr.time(250), "r": wr.rows(60)}
@@ -32,6 +35,28 @@ PATHS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 FAILING = ["keyed", "one line"] if SLOW else ["one line"]
+
+
+class Fatal(wr.Aggregate):
+    """Texts, one after the other; the first process that sees a certain one is killed."""
+
+    identity = ""
+
+    def __init__(self, *columns: str, mark: str) -> None:
+        super().__init__(*columns)
+        self.mark = mark
+
+    def lift(self, x: str) -> str:
+        if x == "dd":
+            try:
+                os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return x
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    def combine(self, a: str, b: str) -> str:
+        return a + b
 
 
 class Squares(wr.Aggregate):
@@ -74,7 +99,7 @@ def check_all(source: Any, names: list[str]) -> None:
         print("same:", name, flush=True)
 
 
-def cluster(_: Path) -> None:
+def cluster(folder: Path) -> None:
     session = started("local-cluster[2,1,1024]")
 
     def executor(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,6 +113,7 @@ def cluster(_: Path) -> None:
     check_all(df, ["keyed", "one line"])
     folders = df.mapInArrow(executor, "folder string").distinct().count()
     assert folders == 2, f"{folders} executors had work"
+    check_stream(session, folder, "stream", AGGREGATES)
     session.stop()
 
 
@@ -124,6 +150,10 @@ def retries(folder: Path) -> None:
         before = len(list(folder.iterdir()))
         check_all(df, [name])
         assert len(list(folder.iterdir())) > before, "nothing failed"
+    mark = folder / "killed"
+    fatal = Fatal("s", mark=str(mark))
+    check_stream(session, folder / "stream", "worker killed", [fatal, wr.Sum("x"), wr.Count()])
+    assert mark.exists(), "no worker was killed"
     session.stop()
 
 

@@ -1,14 +1,12 @@
-"""Run as a program: streams on executors of their own, through Connect, killed, and started again.
+"""Run as a program: streams through Connect, killed, and started again.
 
-python -m tests.stream_elsewhere cluster|connect|workers FOLDER
+python -m tests.stream_elsewhere connect FOLDER
 python -m tests.stream_elsewhere killed FOLDER rows|changes|ticks|rules ...
 """
 
 # mypy: disable-error-code="misc,index,operator"
 
 import json
-import os
-import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -52,28 +50,6 @@ class Squares(wr.Aggregate):
         return a + b
 
 
-class Fatal(wr.Aggregate):
-    """Texts, one after the other; the first process that sees a certain one is killed."""
-
-    identity = ""
-
-    def __init__(self, *columns: str, mark: str) -> None:
-        super().__init__(*columns)
-        self.mark = mark
-
-    def lift(self, x: str) -> str:
-        if x == "dd":
-            try:
-                os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return x
-            os.kill(os.getpid(), signal.SIGKILL)
-        return x
-
-    def combine(self, a: str, b: str) -> str:
-        return a + b
-
-
 AGGREGATES: list[Any] = [
     wr.Sum("x"),
     wr.Count(),
@@ -103,24 +79,9 @@ def check(session: Any, folder: Path, name: str, aggregates: list[Any]) -> None:
     print("same:", name, flush=True)
 
 
-def cluster(folder: Path) -> None:
-    session = started("local-cluster[2,1,1024]")
-    check(session, folder, "cluster", AGGREGATES)
-    session.stop()
-
-
 def connect(folder: Path) -> None:
     session = connected()
     check(session, folder, "connect", AGGREGATES)
-    session.stop()
-
-
-def workers(folder: Path) -> None:
-    session = started("local[2,4]")
-    mark = folder / "killed"
-    fatal = Fatal("s", mark=str(mark))
-    check(session, folder / "stream", "workers", [fatal, wr.Sum("x"), wr.Count()])
-    assert mark.exists(), "no worker was killed"
     session.stop()
 
 
@@ -271,9 +232,7 @@ def _at_the_end(step: Any) -> bool:
 
 if __name__ == "__main__":
     what: dict[str, Any] = {
-        "cluster": cluster,
         "connect": connect,
-        "workers": workers,
         "killed": killed,
     }
     what[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -1,4 +1,4 @@
-"""Executors of their own, Spark Connect, and tasks that fail once: each in a process of its own."""
+"""Executors of their own, Spark Connect, and tasks that fail: each in a process of its own."""
 
 import subprocess
 import sys
@@ -9,9 +9,9 @@ import pytest
 from tests.spark_elsewhere import FAILING
 
 SAME = {
-    "cluster": ["keyed", "one line"],
+    "cluster": ["keyed", "one line", "stream"],
     "connect": ["keyed", "one line", "hot keys", "native"],
-    "retries": FAILING,
+    "retries": [*FAILING, "worker killed"],
 }
 
 

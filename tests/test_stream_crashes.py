@@ -1,4 +1,4 @@
-"""Streams elsewhere: on executors, through Connect, with workers killed, and killed altogether."""
+"""Streams elsewhere: through Connect, and killed altogether."""
 
 import contextlib
 import json
@@ -26,10 +26,10 @@ def command(what: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", "tests.stream_elsewhere", what, str(folder)]
 
 
-@pytest.mark.parametrize("where", ["cluster", "workers", *(["connect"] if SLOW else [])])
-def test_the_same_answers(where: str, tmp_path: Path) -> None:
+@pytest.mark.skipif(not SLOW, reason="tables go through Connect in CI, streams in the long run")
+def test_the_same_answers_through_connect(tmp_path: Path) -> None:
     done = subprocess.run(
-        command(where, tmp_path),
+        command("connect", tmp_path),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -37,7 +37,7 @@ def test_the_same_answers(where: str, tmp_path: Path) -> None:
         check=False,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("same: ")]
-    assert said == [f"same: {where}"], done.stderr[-3000:]
+    assert said == ["same: connect"], done.stderr[-3000:]
     assert done.returncode == 0, done.stderr[-3000:]
 
 
