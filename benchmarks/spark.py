@@ -40,8 +40,8 @@ class Report(Sheet):
     )
     notes = """\
 **Own aggregate.** 50 times the best UDF over a window would be about 220 ns a row, for everything.
-The kernel takes 27 of them. Spark's shuffle and sort alone, which any window by key has, take 313
-ns a row for 2 million rows and 193 for 16 million (`--only 4` prints them), and taking rows to
+The kernel takes 27 of them. Spark's shuffle and sort alone, which any window by key has, take 280
+ns a row for 2 million rows and 194 for 16 million (`--only 4` prints them), and taking rows to
 Python and back as Arrow another 90 to 120. Tried besides: shuffling sorted pieces as Arrow instead
 of rows, which is 1.0 to 1.1 times as fast on narrow rows and 0.63 times on wide ones; a scalar UDF
 of just the columns that aggregates need, which is 3 to 4 % faster, but Spark moves limits below
