@@ -76,6 +76,20 @@ def uses_nothing_known(x: float) -> float:
     return missing(x)  # type: ignore[name-defined]  # noqa: F821
 
 
+def uses_what_modules_have(x: float) -> float:
+    """Of generated ones, not of this: Python knows no such name."""
+    return lower(x)  # type: ignore[name-defined]  # noqa: F821
+
+
+def not_there_yet() -> Callable[[float], float]:
+    def early(x: float) -> float:
+        return x * later
+
+    if not early:
+        later = 2.0
+    return early
+
+
 def inside(x: float) -> float:
     return sum([BASE * each for each in (x, x)])
 
@@ -127,7 +141,16 @@ def test_names_in_a_comprehension() -> None:
     "function",
     [
         *(with_default, uses_a_table, uses_what_is_taken, uses_fast, recursive),
-        *(uses_nothing_known, closed_over([1]), closed_over("a"), lambda x: x, math.log, len),
+        *(
+            uses_nothing_known,
+            uses_what_modules_have,
+            not_there_yet(),
+            closed_over([1]),
+            closed_over("a"),
+            lambda x: x,
+            math.log,
+            len,
+        ),
     ],
 )
 def test_what_does_not_stand_by_itself(function: Any) -> None:

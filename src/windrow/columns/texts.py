@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 _MODULES = {"math": math, "numpy": np}
+_IMPORTED = {"math": math, "np": np}
+"""What generated modules import."""
 _TAKEN = frozenset(
     {
         *("U", "_release", "block", "bounded", "combine", "fold", "greedy", "identity", "inf"),
@@ -60,7 +62,7 @@ def _define(name: str, function: Any, found: Definitions, around: frozenset[str]
 def _is_known(name: str, value: Any, found: Definitions, around: frozenset[str]) -> bool:
     """Whether a value can be had under a name, and then a definition that says how."""
     if name in _TAKEN:
-        return _MODULES.get({"np": "numpy"}.get(name, name)) is value
+        return name in _IMPORTED and _IMPORTED[name] is value
     if inspect.isfunction(value) or hasattr(value, "py_func"):
         own: Definitions = {}
         if not _define(name, value, own, around):
@@ -108,7 +110,10 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Names that are not the function's own, and what they stand for; not those of Python's."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     for name, cell in cells:
-        yield name, cell.cell_contents
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # nothing is in it yet
+            yield name, None
     for name in sorted(set(_global_names(function.__code__))):
         if name in function.__globals__:
             yield name, function.__globals__[name]
