@@ -82,11 +82,12 @@ def uses_what_modules_have(x: float) -> float:
 
 
 def not_there_yet() -> Callable[[float], float]:
-    def early(x: float) -> float:
-        return x * later
+    later = 2.0
 
-    if not early:
-        later = 2.0
+    def early(x: float) -> float:
+        return x * later  # noqa: F821
+
+    del later
     return early
 
 
