@@ -36,18 +36,19 @@ class Report(Sheet):
     )
     widths = (68, 9, 9, 13, 16, 9, 9, 7)
     circumstances = (
-        "local[2], 8 shuffle partitions, 8 GB for the driver, best of three unless said otherwise."
+        "local[2], 8 shuffle partitions, none of them put together, 8 GB for the driver, best of three "
+        "unless said otherwise."
     )
     notes = """\
 **Own aggregate.** 50 times the best UDF over a window would be about 125 ns a row, for everything.
 Rows to Python and back as they are, without shuffle, sort and windows, take more than that, and so
-do Spark's shuffle and sort without Python (both above); the kernel takes 27 ns. Until now UDFs were
-timed on 100,000 rows, which Spark put into one partition, so on one core and with the job's start in
-them: twice as slow as they are. All are timed on all rows now. Tried besides: shuffling sorted
-pieces as Arrow instead of rows, which is 1.0 to 1.1 times as fast on narrow rows and 0.63 times on
-wide ones; shuffles without compression, without checksums, by Spark's sorting writer, none of which
-is faster by more than a few percent; a scalar UDF of just the columns that aggregates need, which is
-3 to 4 % faster, but Spark moves limits below it, and windows that look ahead would miss rows.
+do Spark's shuffle and sort without Python (`--only 4` prints both); the kernel takes 27 ns. UDFs
+are timed on all rows too: on a twentieth of them, most of it in one partition, they would seem
+twice as slow as they are. Tried besides: shuffling sorted pieces as Arrow instead of rows, which
+is 1.0 to 1.1 times as fast on narrow rows and 0.63 times on wide ones; shuffles without
+compression, without checksums or by Spark's sorting writer, none of which is faster beyond what
+two runs differ by; a scalar UDF of just the columns that aggregates need, which is 3 to 4 % faster,
+but Spark moves limits below it, and windows that look ahead would miss rows.
 """
 
     def measure(self, job: str, tables: list[str], **settings: bool | int) -> Numbers:
