@@ -36,8 +36,8 @@ class Report(Sheet):
     )
     widths = (68, 9, 9, 13, 16, 9, 9, 7)
     circumstances = (
-        "local[2], 8 shuffle partitions, none of them put together, 8 GB for the driver, best of three "
-        "unless said otherwise."
+        "local[2], 8 shuffle partitions, none of them put together, 8 GB for the driver, best of "
+        "three unless said otherwise."
     )
     notes = """\
 **Own aggregate.** 50 times the best UDF over a window would be about 125 ns a row, for everything.
