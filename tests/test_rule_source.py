@@ -8,6 +8,7 @@ import os
 import time
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tests.test_stream_emission import _two_partitions, frontier, plain  # noqa:
 from tests.test_stream_rules import COMMON, FIRST, PARTS, SECOND, events
 from windrow.columns.rule_set import watched
 from windrow.errors import BadSpecification
+from windrow.spark import rule_source
 from windrow.spark.rule_source import RuleSource
 from windrow.times import Clock
 
@@ -93,7 +95,9 @@ def test_a_file_that_is_being_written(tmp_path: Path, monkeypatch: pytest.Monkey
     source = reader(path)
     for finished, wanted in ((THIRD, THIRD), (BROKEN + "\n", None), (None, BROKEN)):
         path.write_text(BROKEN)
-        monkeypatch.setattr(time, "sleep", sleep(finished))
+        # of that module only: other threads of this process sleep too
+        clock = SimpleNamespace(time=time.time, sleep=sleep(finished))
+        monkeypatch.setattr(rule_source, "time", clock)
         found = source._look()
         assert (None if found is None else found[1]) == wanted
     assert len(waited) == 3
