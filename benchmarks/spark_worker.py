@@ -53,6 +53,7 @@ class Setup:
     daemon: bool = True
     pinned: bool = False
     events: bool = False
+    tcp: bool = False
 
     def rows(self, full: int) -> int:
         """So many rows in a full run, and fewer in a quick one."""
@@ -117,6 +118,8 @@ def _session(setup: Setup) -> Any:
     }
     if not setup.daemon:
         del settings["spark.python.daemon.module"]
+    if setup.tcp:
+        del settings["spark.python.unix.domain.socket.enabled"]
     if setup.events:
         events = Path(setup.folder) / "events"
         events.mkdir(exist_ok=True)
@@ -509,6 +512,13 @@ def first_job(bench: Bench) -> Numbers:
     return {"first": ours(), "second": ours()}
 
 
+def small_job(bench: Bench) -> Numbers:
+    """A table so small that what it takes is what every table takes, in eight tasks."""
+    df = head(bench.table("eight"), 20_000).cache()
+    ours = partial(Question([wr.rows(1000)]).ours, df, partitions=8)
+    return race({"ours": bench.timed(ours)}, repeat=10)
+
+
 JOBS: dict[str, Callable[[Bench], Numbers]] = {
     job.__name__: job
     for job in (
@@ -524,6 +534,7 @@ JOBS: dict[str, Callable[[Bench], Numbers]] = {
         hot_key,
         many_keys,
         first_job,
+        small_job,
     )
 }
 

@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "spark.driver.extraJavaOptions": JAVA,
     "spark.executor.extraJavaOptions": JAVA,
     "spark.python.daemon.module": "windrow.spark.daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

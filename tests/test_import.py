@@ -6,18 +6,21 @@ import sys
 
 PROBE = """
 import json, sys, time
+start = time.process_time()
 import numpy
+numpys = time.process_time() - start
 before = set(sys.modules)
 start = time.process_time()
 import windrow
-print(json.dumps([time.process_time() - start, sorted(set(sys.modules) - before)]))
+shares = (time.process_time() - start) / numpys
+print(json.dumps([shares, sorted(set(sys.modules) - before)]))
 """
 
 
 def probe() -> tuple[float, list[str]]:
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=True, text=True)
-    seconds, modules = json.loads(done.stdout)
-    return seconds, modules
+    shares, modules = json.loads(done.stdout)
+    return shares, modules
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -38,5 +41,6 @@ def test_import_loads_nothing_heavy() -> None:
     assert not roots & heavy
 
 
-def test_import_takes_little_more_than_numpy() -> None:
-    assert min(probe()[0] for _ in range(3)) < 0.15
+def test_import_takes_no_longer_than_two_of_numpys() -> None:
+    """In processor time of the same process: seconds would say more about the machine."""
+    assert min(probe()[0] for _ in range(3)) < 2

@@ -100,7 +100,7 @@ def cut(spec: wr.Rolling, table: pa.Table, cuts: list[int]) -> tuple[Layout, pa.
     begins = sorted({low, *(c for c in cuts if low < c <= high)})
     line = Line((), table.num_rows, [*begins, high + 1])
     schema = from_arrow_schema(table.schema)
-    layout = Layout([line], reaches_of(spec, schema, high + 1 - low), "t")
+    layout = Layout([line], reaches_of(spec, schema, high + 1 - low, table.num_rows), "t")
     own = bucket(times, begins)
     line.places = [0, *np.cumsum(np.bincount(own, minlength=len(begins))).tolist()]
     places = np.empty(table.num_rows, np.int64)
@@ -252,13 +252,18 @@ def test_reaches_are_ranges(data: list[int], queries: list[int], start: int, mor
 
 def test_lengths_beyond_the_span_are_cut() -> None:
     spec = specification(
-        [wr.time(10**15), wr.time(7, ending=10**15), wr.rows(3, after=2)], [wr.Count()]
+        [
+            *(wr.time(10**15), wr.time(7, ending=10**15), wr.rows(3, after=2)),
+            wr.rows(10**18, ending=10**18),
+        ],
+        [wr.Count()],
     )
     schema = from_arrow_schema(pa.schema({"t": pa.int64(), "id": pa.int64()}))
-    found = reaches_of(spec, schema, 50)
+    found = reaches_of(spec, schema, 50, 20)
     assert found[0] == Reach("1000000000000000", "time", -50, 1)
     assert (found[1].start, found[1].end) == (-57, -50)
     assert (found[2].axis, found[2].start, found[2].end) == ("place", -2, 3)
+    assert (found[3].start, found[3].end) == (-41, -20)
 
 
 @given(tables(), st.lists(st.integers(0, 40), max_size=6))

@@ -109,6 +109,10 @@ class Aggregate:
     schema: Schema | None = None
     """The types of the partial's fields, where ``identity`` does not show them."""
 
+    answer_type: Any = None
+    """The Arrow type of answers, or its name (``"double"``), where they do not show it: Spark asks
+    before there are any."""
+
     inputs: tuple[str, ...] | None = None
     """What each input is: any, orderable, number, positive, integer, boolean, text, string, or
     bytes."""

@@ -125,6 +125,6 @@ class FrequentItems(Sketch):
         )
 
 
-def _place(item: dict[str, Any]) -> tuple[int, bool, Any]:
+def _place(item: dict[str, Any]) -> tuple[int, bool, Any, str]:
     value = item["value"]
-    return (-item["count"], value != value, value)
+    return (-item["count"], value != value, value, type(value).__name__)  # True is not 1 here

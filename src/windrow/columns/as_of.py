@@ -19,7 +19,7 @@ from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
-from windrow.errors import BadSpecification, Refused
+from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Kept, Rows
 
@@ -81,6 +81,14 @@ def check_labels(spec: Rolling, names: Mapping[str, str], columns: list[str]) ->
                 f"the labels have a column {name!r} already, which {aggregate!r} would hide: "
                 "rename it with .alias(...)"
             )
+
+
+def missing_label_times(name: str, how_many: str) -> str:
+    """What is said of labels without a time."""
+    return (
+        f"time column {name!r} of the labels is missing in {how_many} rows: drop or fill these "
+        "rows first"
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -150,6 +158,10 @@ def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Tab
         array = plain_column(events[name])
         if name in names:
             other = plain_column(labels[names[name]])
+            if name == spec.time and other.null_count:
+                raise BadValue(
+                    missing_label_times(names[name], f"{other.null_count:,} of {size:,}")
+                )
             if other.type != array.type:
                 try:
                     other = other.cast(array.type)

@@ -17,7 +17,7 @@ from windrow.columns.jit import njit
 from windrow.columns.plain import twin
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.template import from_functions, load, load_with, render
-from windrow.columns.texts import Definitions, definitions
+from windrow.columns.texts import Definitions, constants, definitions
 from windrow.shared import BInt
 from windrow.windows import Recalc, TwoStacksLite
 
@@ -48,13 +48,22 @@ def compile_aggregate(
     ``lifted``: the columns are the fields of partials.
     """
     aggregate = twin(aggregate, kinds)
-    key = (type(aggregate), kinds, nulls, lifted)
+    key = (type(aggregate), kinds, nulls, lifted, _said_now(aggregate))
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)
     return _KNOWN[key]
 
 
 _KNOWN: dict[Any, Compiled] = {}
+
+
+def _said_now(aggregate: Aggregate) -> tuple[Any, ...]:
+    """What may change about a class: numbers that its functions name, and texts that travelled."""
+    texts = getattr(aggregate, "_texts", None)
+    if texts is not None:
+        return tuple(text for made in texts.values() for text in made.items())
+    functions = (getattr(aggregate, name) for name in ("lift", "combine", "lower"))
+    return tuple(constants(function) for function in functions)
 
 
 def _compile(
@@ -198,10 +207,16 @@ def run_interpreted(aggregate: Aggregate, rows: Sequence[Any], ranges: Ranges) -
         while high < end:
             window.push(lift(rows[high]))
             high += 1
-        while low < start:
-            window.evict()
-            low += 1
-        answers.append(window.query())
+        try:
+            while low < start:
+                window.evict()
+                low += 1
+            answers.append(window.query())
+        except Exception as error:
+            error.add_note(
+                f"while {aggregate!r} answered for a window that ends with {rows[end - 1]!r}"
+            )
+            raise
     return answers
 
 

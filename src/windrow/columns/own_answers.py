@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from windrow.aggregates import EMPTY, Product
 from windrow.columns import own
+from windrow.columns.answer_types import typed
 from windrow.columns.column import array_of
 from windrow.columns.middles import LARGEST_EXACT, lifted_runs, needs_lists
 from windrow.columns.plain import WHOLE, check_types
@@ -40,10 +41,13 @@ def own_answers(task: Task) -> pa.Array:
         )
         if compiled.module is not None:
             inputs = tuple(column.filled(0) for column in task.columns)
-            out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
+            try:
+                out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, task.least)
+            except Exception:  # Python itself knows at which value
+                return interpreted(task)
             if type(task.aggregate) is Product and not task.column.is_float:
                 return whole_products(task, out, inputs, valid, counts, lifted=False)
-            return array_of(out, mask=task.missing())
+            return typed(task.aggregate, array_of(out, mask=task.missing()))
     return interpreted(task)
 
 
@@ -86,4 +90,4 @@ def _own_with_middle(task: Task) -> pa.Array:
     out = own.run_compiled(compiled, tuple(fields), None, None, task.ranges, 0)
     if type(task.aggregate) is Product and not task.column.is_float:
         return whole_products(task, out, tuple(fields), None, None, lifted=True)
-    return array_of(out, mask=task.missing())
+    return typed(task.aggregate, array_of(out, mask=task.missing()))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Aggregate, GeometricMean
-from windrow.columns.answer_types import answer_type
+from windrow.columns.answer_types import answer_type, listed
 from windrow.columns.column import Column
 from windrow.columns.jit import njit
 from windrow.columns.middles import Middle, stand_ins
@@ -132,7 +132,14 @@ class Task:
         missing = self.missing()
         if missing is not None and (self.asked or self.aggregate.empty is None):
             answers = [None if gone else a for a, gone in zip(answers, missing, strict=True)]
-        return pa.array(answers, type=answer_type(self.aggregate, kinds))
+        kind = answer_type(self.aggregate, kinds)
+        if kind is not None and pa.types.is_decimal(kind):
+            limit = 10 ** (kind.precision - kind.scale)
+            large = np.array([a is not None and abs(a) >= limit for a in answers], np.bool_)
+            gone = too_large(self, large, None, answers.__getitem__, str(kind))
+            if gone is not None:
+                answers = [None if bad else a for a, bad in zip(answers, gone, strict=True)]
+        return listed(self.aggregate, answers, kinds)
 
     def floats(self) -> Array:
         """The input as floats, 0 where missing."""
@@ -189,9 +196,13 @@ def prefix_sums(values: Array) -> Array:
 
 
 def too_large(
-    task: Task, bad: Array, missing: Array | None, exactly: Callable[[int], Any]
+    task: Task,
+    bad: Array,
+    missing: Array | None,
+    exactly: Callable[[int], Any],
+    kind: str = "int64",
 ) -> Array | None:
-    """What is missing when answers that int64 cannot hold are null, or an error about the first."""
+    """What is missing when answers too large for a type are null, or an error about the first."""
     bad = bad if missing is None else bad & ~missing
     if not bad.any():
         return missing
@@ -199,7 +210,7 @@ def too_large(
         row = int(np.flatnonzero(bad)[0])
         raise SumOverflow(
             f"{task.aggregate!r}: the answer for the window of row {task.table.original_row(row)}, "
-            f"column {task.column.name!r}, is {exactly(row)}, which int64 cannot hold. Cast the "
+            f"column {task.column.name!r}, is {exactly(row)}, which {kind} cannot hold. Cast the "
             'column to float, or say overflow="null"'
         )
     return bad if missing is None else bad | missing

@@ -11,6 +11,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -114,11 +115,35 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # nothing is in it yet
             yield name, None
-    for name in sorted(set(_global_names(function.__code__))):
+    for name in _names_in(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]
         elif not hasattr(builtins, name):
             yield name, None
+
+
+def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[str, ...]:
+    """The numbers that a function names, and functions that it calls, as they are now.
+
+    >>> half = 0.5
+    >>> constants(lambda x: x * half)
+    ('half = 0.5',)
+    """
+    function = getattr(function, "py_func", function)
+    if not isinstance(function, FunctionType) or function in around:
+        return ()
+    found: list[str] = []
+    for name, value in _named(function):
+        if inspect.isfunction(value) or hasattr(value, "py_func"):
+            found += constants(value, (*around, function))
+        elif not isinstance(value, ModuleType):
+            found += [text] if (text := _said(name, value)) is not None else []
+    return tuple(found)
+
+
+@cache
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    return tuple(sorted(set(_global_names(code))))
 
 
 def _global_names(code: CodeType) -> Iterator[str]:

@@ -7,12 +7,19 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.columns.as_of import IS_LABEL, check_labels, label_names, refuse
+from windrow.columns.as_of import (
+    IS_LABEL,
+    check_labels,
+    label_names,
+    missing_label_times,
+    refuse,
+)
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.spark import tables
-from windrow.spark.keyed import crossed, named, order, quoted, sorted_by_key
-from windrow.spark.schema import output_schema, used_columns
+from windrow.spark.axis import quoted
+from windrow.spark.keyed import crossed, named, or_raise, order, sorted_by_key
+from windrow.spark.schema import can_cross, output_schema, told_apart, used_columns
 
 LABEL = "__windrow_label"
 
@@ -27,8 +34,10 @@ def apply(
     spec, schema = tables.ready(spec, events)
     names = label_names(spec, on)
     others = labels.schema
+    told_apart(others.names, "the table of labels")
     check_labels(spec, names, others.names)
-    answered = output_schema(spec, schema)
+    answered = output_schema(spec, schema, others.names)
+    can_cross(others)
     for ours, theirs in names.items():
         if schema[ours].dataType != others[theirs].dataType:
             raise BadSpecification(
@@ -43,7 +52,7 @@ def apply(
     ).unionAll(
         labels.select(
             *[
-                F.col(quoted(names[name])).alias(name)
+                _of_label(spec, others, name, names[name]).alias(name)
                 if name in names
                 else F.lit(None).cast(schema[name].dataType).alias(name)
                 for name in used
@@ -52,11 +61,19 @@ def apply(
             F.lit(True).alias(IS_LABEL),
         )
     )
-    time, *tie = order(spec)
+    time, *tie = order(spec, schema)
     both = sorted_by_key(both, spec, schema, partitions, [time, F.col(IS_LABEL), *tie])
     out = StructType([*others.fields, *(answered[name] for name, _, _ in spec.outputs)])
     worker = as_of_worker(spec, strict, tables.kinds_of(spec, answered))
     return crossed(both, worker, [*used, LABEL, IS_LABEL], out)
+
+
+def _of_label(spec: Rolling, labels: StructType, ours: str, theirs: str) -> Any:
+    """A label's key, or its time, which it must have."""
+    column = F.col(quoted(theirs))
+    if ours != spec.time:
+        return column
+    return or_raise(column, labels[theirs], missing_label_times(theirs, "some"))
 
 
 def as_of_worker(spec: Rolling, strict: bool, kinds: dict[str, pa.DataType]) -> Any:

@@ -6,10 +6,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.errors import BadSpecification
-from windrow.spark.keyed import quoted
 from windrow.times import NANOSECONDS, Clock
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def quoted(name: str) -> str:
+    """A column's name that Spark takes as it is, dots included."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
@@ -25,20 +29,19 @@ def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
     if isinstance(kind, _INTEGERS):
         return column.cast("long")
     if isinstance(kind, T.FloatType | T.DoubleType) and unit is not None:
-        return F.rint(column.cast("double") * F.lit(float(NANOSECONDS[unit]))).cast("long")
+        return F.rint(column.cast("double") * F.lit(float(NANOSECONDS[unit]))).try_cast("long")
     raise BadSpecification(
         f"column {name!r} has type {kind.simpleString()}: rows without a key, and hot keys, are "
         "cut along a time, a date or an integer"
     )
 
 
-def can_be_cut(schema: T.StructType, name: str) -> bool:
-    """Whether a column can be cut into stretches."""
+def can_be_cut(schema: T.StructType, name: str, unit: str | None) -> bool:
+    """Whether a column can be cut into stretches; floats are times if they have a unit."""
     kind = schema[name].dataType
-    return isinstance(
-        kind,
-        (*_INTEGERS, T.TimestampType, T.TimestampNTZType, T.DateType, T.FloatType, T.DoubleType),
-    )
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        return unit is not None
+    return isinstance(kind, (*_INTEGERS, T.TimestampType, T.TimestampNTZType, T.DateType))
 
 
 def clock(schema: T.StructType, name: str) -> Clock:

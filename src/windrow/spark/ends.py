@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from windrow.errors import WindrowError
-from windrow.spark.keyed import quoted
+from windrow.spark.axis import quoted
 
 Tell = Callable[[dict[str, Any]], None]
 _EPOCHS = {

@@ -5,9 +5,19 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, StructType
+from pyspark.sql.types import (
+    DateType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from windrow.rolling import Rolling
+from windrow.spark.axis import axis, quoted
 
 Worker = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -30,23 +40,38 @@ def sorted_by_key(
     return shuffled(df, spec, schema, partitions).sortWithinPartitions(*keys, *within)
 
 
-def order(spec: Rolling) -> list[Any]:
+def order(spec: Rolling, schema: StructType) -> list[Any]:
     """Time and tie, as columns to sort by; a missing tie comes last, as it does on columns."""
     time = [F.col(quoted(spec.time))] if spec.time is not None else []
-    return time + [F.col(quoted(name)).asc_nulls_last() for name in spec.tie]
+    return time + [key_expression(schema, name).asc_nulls_last() for name in spec.tie]
 
 
 def key_expression(schema: StructType, name: str) -> Any:
-    """A key as Spark should compare it: -0.0 is 0.0."""
-    column = F.col(quoted(name))
-    if isinstance(schema[name].dataType, FloatType | DoubleType):
-        return column + F.lit(0.0).cast(schema[name].dataType)
+    """A column as windrow compares it: -0.0 is 0.0, and texts by their bytes in any collation."""
+    column, kind = F.col(quoted(name)), schema[name].dataType
+    if isinstance(kind, FloatType | DoubleType):
+        return column + F.lit(0.0).cast(kind)
+    if isinstance(kind, StringType) and kind.collation != StringType().collation:
+        return F.collate(column, StringType().collation)
     return column
 
 
-def quoted(name: str) -> str:
-    """A column's name that Spark takes as it is, dots included."""
-    return "`" + name.replace("`", "``") + "`"
+def or_raise(column: Any, field: StructField, message: str) -> Any:
+    """The column, or an error where it is missing."""
+    if not field.nullable:
+        return column
+    return F.coalesce(column, F.raise_error(F.lit(message)).cast(field.dataType))
+
+
+def comparable(schema: StructType, name: str) -> Any:
+    """A key as a value that comes back from Python as it was: times as integers.
+
+    Python's times depend on its zone, and Spark's literals of them on the session's.
+    """
+    kind = schema[name].dataType
+    if isinstance(kind, DateType | TimestampType | TimestampNTZType):
+        return axis(schema, name, None)
+    return key_expression(schema, name)
 
 
 def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType], by_number: bool) -> Worker:
@@ -61,8 +86,8 @@ def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType], by_number: bool) 
 
 
 def crossed(df: Any, worker: Worker, names: list[str], out: StructType | str) -> Any:
-    """The table through Python; PySpark cannot take columns there whose names have dots in them."""
-    if not any("." in name or "`" in name for name in names):
+    """The table through Python; PySpark cannot take columns there whose names mean more."""
+    if not any("." in name or "`" in name or name == "*" for name in names):
         return df.mapInArrow(worker, out)
 
     def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

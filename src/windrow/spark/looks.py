@@ -30,8 +30,8 @@ from windrow.looks.spread import spread
 from windrow.looks.tables import both_facts, floats, note_left_out, roles
 from windrow.looks.tables import data_facts as data_of_table
 from windrow.rolling import Rolling
+from windrow.spark.axis import quoted
 from windrow.spark.jobs import described
-from windrow.spark.keyed import quoted
 from windrow.spark.look_lines import lines_of
 
 _FLOATS = (T.FloatType, T.DoubleType)

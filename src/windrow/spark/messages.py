@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.errors import BadSpecification
-from windrow.spark.keyed import quoted
+from windrow.spark.axis import quoted
 
 _PARSED = "__windrow_parsed"
 _CORRUPT = "__windrow_corrupt"

@@ -9,7 +9,8 @@ from pyspark.sql import types as T
 from windrow.aggregates import Aggregate, Count, Max, Min, Sum
 from windrow.rolling import Rolling
 from windrow.slides import Rows
-from windrow.spark.keyed import key_expression, order, quoted
+from windrow.spark.axis import quoted
+from windrow.spark.keyed import key_expression, or_raise, order
 
 _SUMMABLE = (T.ByteType, T.ShortType, T.IntegerType)
 _ORDERED = (*_SUMMABLE, T.LongType, T.FloatType, T.DoubleType, T.DateType, T.TimestampType)
@@ -32,6 +33,10 @@ def why_not_native(spec: Rolling, schema: T.StructType) -> str | None:
             return f"window {label!r} is not a rows window"
         if window.within is not None:
             return f"window {label!r} has two limits, rows and time, and a frame has one"
+        if max(window.n + window.ending, window.after) >= 1 << 31:
+            return f"window {label!r} reaches further than Spark's frames can"
+    if spec.time is not None and isinstance(schema[spec.time].dataType, T.FloatType | T.DoubleType):
+        return "Spark would take floats that are no time"
     for aggregate in spec.aggregates:
         reason = _why_not(aggregate, schema)
         if reason is not None:
@@ -74,7 +79,7 @@ def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None)
     keys = [key_expression(schema, name) for name in spec.key]
     if partitions is not None:
         df = df.repartition(partitions, *keys)
-    within = Window.partitionBy(*keys).orderBy(*order(spec))
+    within = Window.partitionBy(*keys).orderBy(*_order(spec, schema))
     columns = {}
     for name, aggregate, label in spec.outputs:
         window = spec.windows[label]
@@ -84,6 +89,15 @@ def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None)
             aggregate, schema, within.rowsBetween(start, end), spec.min_rows
         )
     return df.withColumns(columns)
+
+
+def _order(spec: Rolling, schema: T.StructType) -> list[Any]:
+    """What rows are ordered by; a row without a time is an error."""
+    columns = order(spec, schema)
+    if spec.time is not None:
+        says = f"time column {spec.time!r} is missing in some rows: drop or fill these rows first"
+        columns[0] = or_raise(columns[0], schema[spec.time], says)
+    return columns
 
 
 def _expression(aggregate: Aggregate, schema: T.StructType, frame: Any, least: int) -> Any:

@@ -11,8 +11,8 @@ from pyspark.sql import types as T
 
 from windrow.columns.ordered import ORDER, TIME_BITS
 from windrow.rolling import Rolling
-from windrow.spark.axis import axis
-from windrow.spark.keyed import key_expression, order, quoted, shuffled, sorted_by_key
+from windrow.spark.axis import axis, quoted
+from windrow.spark.keyed import key_expression, order, shuffled, sorted_by_key
 
 HASH_BITS = 64 - TIME_BITS
 _WHOLE = (
@@ -45,7 +45,7 @@ def how_sorted(spec: Rolling, schema: T.StructType) -> str:
 def place(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None) -> Any:
     """All rows of a key in one partition, sorted for the worker."""
     if not by_number(spec, schema):
-        return sorted_by_key(df, spec, schema, partitions, order(spec))
+        return sorted_by_key(df, spec, schema, partitions, order(spec, schema))
     names = [F.col(quoted(name)) for name in schema.names]
     number = number_of(spec, schema).alias(ORDER)
     return shuffled(df, spec, schema, partitions).select(*names, number).sortWithinPartitions(ORDER)

@@ -10,7 +10,8 @@ from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Upserts
 from windrow.slides import Rows
-from windrow.spark.keyed import crossed, quoted
+from windrow.spark.axis import quoted
+from windrow.spark.keyed import crossed
 from windrow.times import Duration, duration
 
 _PLACE = "__windrow_place"

@@ -1,9 +1,6 @@
 """Which columns come out, of which types: known before any job, from a table without rows."""
 
-import datetime
-import decimal
 import re
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
@@ -11,6 +8,7 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow.aggregates import Aggregate, Count, MaxCount, MinCount
 from windrow.columns import engine
+from windrow.columns.answer_types import type_by_example
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling, window_columns
 
@@ -40,43 +38,84 @@ def written(text: str) -> StructType:
 
 
 def used_columns(spec: Rolling) -> list[str]:
-    """The columns that the specification reads, each once."""
-    names = [*spec.key, *([spec.time] if spec.time else []), *spec.tie]
+    """The columns that the specification names, each once."""
+    return list(dict.fromkeys([*spec.key, *read_columns(spec)]))
+
+
+def read_columns(spec: Rolling) -> list[str]:
+    """The columns that windows read, each once; a key's only where an aggregate does."""
+    names = [*([spec.time] if spec.time else []), *spec.tie]
     names += [column for aggregate in spec.aggregates for column in aggregate.columns]
     names += [column for window in spec.windows.values() for column in window_columns(window)]
     return list(dict.fromkeys(names))
 
 
-def checked(spec: Rolling, schema: StructType) -> None:
-    """Refuse a table that does not fit the specification, before anything runs."""
-    names = schema.names
+def checked(spec: Rolling, schema: StructType, labels: list[str] | None) -> None:
+    """Refuse a table that does not fit the specification, before anything runs.
+
+    ``labels``: the columns of labels, which answers then stand beside.
+    """
+    told_apart(schema.names, "the table")
+    names, who = schema.names, "the table"
+    beside = names if spec.answers_rows else []
+    if labels is not None:  # events do not come out, whatever their columns are called
+        answers = {name for name, _, _ in spec.outputs}
+        names = [name for name in names if name not in answers]
+        beside, who = labels, "the table of labels"
+    spec.check_columns(names)
+    folded = [name.lower() for name in beside]
+    for name, aggregate, _ in spec.outputs:
+        if name.lower() in folded:
+            raise BadSpecification(
+                f"{who} has a column {name!r} already, which {aggregate!r} would hide: "
+                "rename it with .alias(...)"
+            )
+    both = [name.lower() for name, _, _ in spec.outputs]
+    for name, _, _ in spec.outputs:
+        if both.count(name.lower()) > 1:
+            raise BadSpecification(
+                f"two answers are called {name!r}, but for capitals: rename one with .alias(...)"
+            )
+
+
+def told_apart(names: list[str], who: str) -> None:
+    """Refuse names of columns that Spark, or windrow, would take for others."""
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:
             raise BadSpecification(
-                f"the table has two columns called {name!r} (Spark does not tell capitals apart): "
-                "rename one"
+                f"{who} has two columns called {name!r} (capitals are not told apart, whatever "
+                "spark.sql.caseSensitive says): rename one"
             )
         if name.startswith(RESERVED):
             raise BadSpecification(
                 f"column {name!r}: names that begin with {RESERVED} are windrow's"
             )
-    spec.check_columns(names)
-    for name, aggregate, _ in spec.outputs:
-        if name.lower() in folded and spec.answers_rows:
+
+
+def can_cross(schema: StructType) -> None:
+    """Refuse columns that cannot go to Python, whether windows read them or not."""
+    for field in schema.fields:
+        try:
+            to_arrow_schema(StructType([field]), timezone="UTC")
+        except Exception as error:
             raise BadSpecification(
-                f"the table has a column {name!r} already, which {aggregate!r} would hide: "
-                "rename it with .alias(...)"
-            )
+                f"column {field.name!r} has type {field.dataType.simpleString()}, which Arrow "
+                "cannot hold, so that it cannot go to Python and back: drop or cast it first"
+            ) from error
 
 
-def output_schema(spec: Rolling, schema: StructType) -> StructType:
-    """The input's columns, or key and tick, and one column for each answer."""
-    checked(spec, schema)
+def output_schema(spec: Rolling, schema: StructType, labels: list[str] | None = None) -> StructType:
+    """The input's columns, or key and tick, and one column for each answer.
+
+    ``labels``: the columns of labels that answers will stand beside; the answers alone.
+    """
+    checked(spec, schema, labels)
     names = used_columns(spec)
-    empty = _empty_table(schema, names)
+    empty = empty_table(schema, names)
     answers = engine.run(spec, empty)
-    fields = [] if spec.every is not None else list(schema.fields)
+    alone = spec.every is not None or labels is not None
+    fields = [] if alone else list(schema.fields)
     aggregates = {name: aggregate for name, aggregate, _ in spec.outputs}
     for name, array in answers.items():
         if name not in aggregates:  # key and tick
@@ -87,7 +126,8 @@ def output_schema(spec: Rolling, schema: StructType) -> StructType:
             continue
         kind = array.type
         if pa.types.is_null(kind):
-            kind = _by_example(aggregates[name], empty.schema)
+            inputs = [empty.schema.field(column).type for column in aggregates[name].columns]
+            kind = type_by_example(aggregates[name], inputs)
         nullable = _nullable(spec, aggregates[name])
         fields.append(StructField(name, from_arrow_type(kind), nullable, spec.metadata(name)))
     return StructType(fields)
@@ -97,46 +137,8 @@ def _nullable(spec: Rolling, aggregate: Aggregate) -> bool:
     return spec.min_rows > 0 or type(aggregate) not in (Count, MaxCount, MinCount)
 
 
-def _empty_table(schema: StructType, names: list[str]) -> pa.Table:
-    try:
-        arrow = to_arrow_schema(StructType([schema[name] for name in names]), timezone="UTC")
-    except Exception as error:
-        raise BadSpecification(f"a column has a type that Arrow cannot hold: {error}") from error
-    return arrow.empty_table()
-
-
-_EXAMPLES: dict[str, Any] = {
-    "string": "a",
-    "large_string": "a",
-    "binary": b"a",
-    "bool": True,
-    "float": 1.0,
-    "double": 1.0,
-    "date32[day]": datetime.date(2000, 1, 1),
-}
-
-
-def _by_example(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    """The type of an interpreted aggregate's answers, from what it makes of one ordinary row."""
-    row = []
-    for column in aggregate.columns:
-        kind = schema.field(column).type
-        value: Any = _EXAMPLES.get(str(kind), 1)
-        if pa.types.is_decimal(kind):
-            value = decimal.Decimal(1)
-        elif pa.types.is_timestamp(kind):
-            value = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC if kind.tz else None)
-        row.append(value)
-    try:
-        partial = aggregate.lifter()(tuple(row) if len(row) > 1 else row[0] if row else 0)
-        kind = pa.array([aggregate.answer(partial)]).type
-    except Exception as error:
-        raise BadSpecification(
-            f"{aggregate!r}: the type of its answers is not known, and it could not be tried on "
-            f"{row!r}: {error}"
-        ) from error
-    if pa.types.is_null(kind):
-        raise BadSpecification(
-            f"{aggregate!r}: the type of its answers is not known: it makes None of {row!r}"
-        )
-    return kind
+def empty_table(schema: StructType, names: list[str]) -> pa.Table:
+    """Some of a table's columns, without rows."""
+    some = StructType([schema[name] for name in names])
+    can_cross(some)
+    return to_arrow_schema(some, timezone="UTC").empty_table()

@@ -1,6 +1,7 @@
 """A stream's state from outside, and the settings that tables and streams want."""
 
 import importlib.util
+import socket
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +18,8 @@ _CROSSING = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
 }
 """With a limit of bytes, Spark measures the whole Arrow batch after every row."""
+_UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""Through TCP, every task that needs Python waits some 20 ms for an acknowledgement."""
 
 
 def table_settings() -> dict[str, str]:
@@ -27,7 +30,10 @@ def table_settings() -> dict[str, str]:
 
     Nothing is set by windrow itself. ``SparkSession.builder.config(map=table_settings())``.
     """
-    return {**_CROSSING, "spark.python.daemon.module": "windrow.spark.daemon"}
+    settings = {**_CROSSING, "spark.python.daemon.module": "windrow.spark.daemon"}
+    if hasattr(socket, "AF_UNIX"):  # Python on Windows has none
+        settings[_UNIX_SOCKETS] = "true"
+    return settings
 
 
 def stream_settings(buckets: int = 8) -> dict[str, str]:

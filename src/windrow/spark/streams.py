@@ -19,9 +19,9 @@ from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.sequential import metadata
 from windrow.slides import Rows, Time
-from windrow.spark.axis import axis, clock
+from windrow.spark.axis import axis, clock, quoted
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
-from windrow.spark.keyed import crossed, key_expression, named, quoted
+from windrow.spark.keyed import crossed, key_expression, named
 from windrow.spark.schema import RESERVED, output_schema, used_columns
 from windrow.spark.stream_history import SOURCES, History
 from windrow.spark.stream_state import refuse_other_providers

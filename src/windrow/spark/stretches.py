@@ -19,17 +19,25 @@ from windrow.columns.stretch import OWN, SEGMENT_BITS, Reach, time_reach
 from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling
 from windrow.slides import Rows, Time
-from windrow.spark.axis import axis, bucket, clock
+from windrow.spark.axis import axis, bucket, clock, quoted
 from windrow.spark.jobs import described, parallelism
-from windrow.spark.keyed import crossed, named, order, quoted
-from windrow.spark.schema import used_columns
+from windrow.spark.keyed import comparable, crossed, key_expression, named, order
+from windrow.spark.schema import read_columns
 
 SEGMENT, ROLES, PLACE = "__windrow_segment", "__windrow_roles", "__windrow_place"
 HOT, OWN_SEGMENT = "__windrow_hot", "__windrow_own"
+_HASHABLE = (
+    *(T.NumericType, T.StringType, T.BinaryType, T.BooleanType, T.DateType),
+    *(T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType),
+)
 _QUANTILES = 256
 _SHARE, _SEED, _ENOUGH = 0.1, 7, 20_000
 _TINY = 50_000
 _LIMIT = 1 << 62
+_CHANGED = (
+    "windrow: a row is before or after all those that were counted first, so the table gives other "
+    "rows each time it is read: cache() it, or write it down first"
+)
 
 
 @dataclass
@@ -82,12 +90,13 @@ class Layout:
         )
 
 
-def reaches_of(spec: Rolling, schema: T.StructType, span: int) -> list[Reach]:
-    """Where each window looks; lengths beyond the table's span make no difference."""
+def reaches_of(spec: Rolling, schema: T.StructType, span: int, rows: int) -> list[Reach]:
+    """Where each window looks; lengths beyond the table's span and rows make no difference."""
     out = []
     for label, window in spec.windows.items():
         if isinstance(window, Rows):
-            start, end = -window.ending - window.n + 1, window.after - window.ending + 1
+            n, ending, after = (min(x, rows + 1) for x in (window.n, window.ending, window.after))
+            start, end = -ending - n + 1, after - ending + 1
             out.append(Reach(label, "place", start, end))
             continue
         assert isinstance(window, Time)
@@ -113,19 +122,24 @@ def lay_out(
     column = spec.time or spec.tie[0]
     on = axis(schema, column, spec.unit)
     keys = spec.key if hot else ()
-    found = _sampled(df, keys, on, _SHARE)
-    if any(sample.sampled < min(sample.rows, _ENOUGH) for sample in found):
-        found = _sampled(df, keys, on, None)
+    columns = [comparable(schema, name) for name in keys]
+    found = _sampled(df, columns, on, _SHARE)
+    if any(sample.sampled < min(sample.present, _ENOUGH) for sample in found):
+        found = _sampled(df, columns, on, None)
     total = sum(sample.rows for sample in found)
     cores = parallelism(df.sparkSession)
     lines = []
     for sample in found:
-        if sample.present < sample.rows:
+        if sample.present < sample.rows and spec.time is not None:
+            odd = "" if spec.unit is None else ", or no time that int64 nanoseconds can hold,"
             raise BadValue(
-                f"time column {column!r} is missing in {sample.rows - sample.present:,} of "
+                f"time column {column!r} is missing{odd} in {sample.rows - sample.present:,} of "
                 f"{sample.rows:,} rows: drop or fill these rows first"
             )
         if not sample.rows:
+            continue
+        if not sample.present:  # a tie that no row has
+            lines.append(Line(sample.key, sample.rows, [0, 1]))
             continue
         wanted = _how_many(sample.rows, rows_each, cores)
         if partitions is not None:
@@ -140,7 +154,8 @@ def lay_out(
     span = max((line.times[-1] - line.times[0] for line in lines), default=1)
     if any(max(map(abs, line.times)) + 3 * span >= _LIMIT for line in lines):
         raise BadSpecification(f"column {column!r}: its times are too far from 0 for int64")
-    layout = Layout(lines, reaches_of(spec, schema, span), column)
+    most = max((line.rows for line in lines), default=1)
+    layout = Layout(lines, reaches_of(spec, schema, span, most), column)
     if layout.by_place and lines:
         _count_places(df, spec, schema, layout)
     return layout
@@ -159,12 +174,13 @@ class Sample:
     at: list[int]
 
 
-def _sampled(df: Any, keys: tuple[str, ...], on: Any, share: float | None) -> list[Sample]:
+def _sampled(df: Any, keys: list[Any], on: Any, share: float | None) -> list[Sample]:
     """Rows, first and last time, and quantiles from a share of the rows (None: from all)."""
     quantiles = [i / _QUANTILES for i in range(1, _QUANTILES)]
     some = on if share is None else F.when(F.rand(_SEED) < share, on)
-    names = [quoted(name) for name in keys]
-    rows = df.select(*names, on.alias("__windrow_on"), some.alias("__windrow_some"))
+    names = [f"__windrow_key_{i}" for i in range(len(keys))]
+    keyed = [key.alias(name) for key, name in zip(keys, names, strict=True)]
+    rows = df.select(*keyed, on.alias("__windrow_on"), some.alias("__windrow_some"))
     aggregates = [
         F.count(F.lit(1)).alias("__windrow_rows"),
         F.count("__windrow_on").alias("__windrow_present"),
@@ -196,18 +212,18 @@ def _count_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) 
         line.places = places
 
 
-def is_hot(spec: Rolling, hot: list[tuple[Any, ...]]) -> Any:
+def is_hot(spec: Rolling, schema: T.StructType, hot: list[tuple[Any, ...]]) -> Any:
     """Whether a row's key is one of these; null is a key."""
     found = F.lit(False)
     for key in hot:
-        found = found | _is_key(spec, key)
+        found = found | _is_key(spec, schema, key)
     return found
 
 
-def _is_key(spec: Rolling, key: tuple[Any, ...]) -> Any:
+def _is_key(spec: Rolling, schema: T.StructType, key: tuple[Any, ...]) -> Any:
     same = F.lit(True)
     for name, value in zip(spec.key, key, strict=True):
-        same = same & F.col(quoted(name)).eqNullSafe(F.lit(value))
+        same = same & comparable(schema, name).eqNullSafe(F.lit(value))
     return same
 
 
@@ -225,26 +241,41 @@ def with_own(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> An
     """Each row's line and its own stretch."""
     hot = F.lit(0)
     if len(layout.lines) > 1:
-        hot = F.when(_is_key(spec, layout.lines[0].key), 0)
+        hot = F.when(_is_key(spec, schema, layout.lines[0].key), 0)
         for number, line in enumerate(layout.lines[1:], 1):
-            hot = hot.when(_is_key(spec, line.key), number)
+            hot = hot.when(_is_key(spec, schema, line.key), number)
     df = df.withColumn(HOT, hot)
     on = axis(schema, layout.axis_column, spec.unit)
-    own = [bucket(on, line.times[:-1], line.first) for line in layout.lines]
+    own = [_own(on, line) for line in layout.lines]
     return df.withColumn(OWN_SEGMENT, _per_line(layout, own))
+
+
+def _own(on: Any, line: Line) -> Any:
+    """A row's own stretch; an error where it is in none of those that were counted."""
+    changed = F.raise_error(F.lit(_CHANGED)).cast("int")
+    inside = (on >= F.lit(line.times[0])) & (on < F.lit(line.times[-1]))
+    own = bucket(on, line.times[:-1], line.first)
+    return F.when(inside | on.isNull(), own).otherwise(changed)
 
 
 def with_places(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
     """Each row's number in its line: by time, tie, and a hash of the row where these are equal."""
     from pyspark.sql import Window
 
-    hashable = [
-        F.col(quoted(f.name)) for f in schema.fields if not isinstance(f.dataType, T.MapType)
-    ]
-    within = Window.partitionBy(OWN_SEGMENT).orderBy(*order(spec), F.xxhash64(*hashable))
+    hashable = [key_expression(schema, f.name) for f in schema.fields if _hashable(f.dataType)]
+    within = Window.partitionBy(OWN_SEGMENT).orderBy(*order(spec, schema), F.xxhash64(*hashable))
     starts = [F.lit(place) for line in layout.lines for place in line.places[:-1]]
     start = F.element_at(F.array(*starts), F.col(OWN_SEGMENT) + 1)
     return df.withColumn(PLACE, F.row_number().over(within).cast("long") - 1 + start)
+
+
+def _hashable(kind: T.DataType) -> bool:
+    """Whether Spark can make a hash of any value of this type."""
+    if isinstance(kind, T.ArrayType):
+        return _hashable(kind.elementType)
+    if isinstance(kind, T.StructType):
+        return all(_hashable(field.dataType) for field in kind.fields)
+    return isinstance(kind, _HASHABLE)
 
 
 def with_ends(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
@@ -295,7 +326,7 @@ def routed(df: Any, spec: Rolling, schema: T.StructType, layout: Layout) -> Any:
     for number in range(len(layout.reaches)):
         ends = [at == _segment(layout, F.col(name)) for name in (far(number), near(number))]
         roles = roles + F.when(ends[0] | ends[1], F.lit(1 << number)).otherwise(F.lit(0))
-    used = set(used_columns(spec)) - set(spec.key)
+    used = read_columns(spec)
     columns = []
     for column in schema.fields:
         value = F.col(quoted(column.name))
@@ -328,7 +359,7 @@ def middles(df: Any, spec: Rolling, layout: Layout) -> dict[int, dict[str, Middl
     worth = F.lit(False)
     for n in numbers:
         worth = worth | (F.col(far(n)) - F.col(near(n)) >= 2)
-    names = [name for name in used_columns(spec) if name not in spec.key]
+    names = read_columns(spec)
     names += [HOT, OWN_SEGMENT, *(name for n in numbers for name in (far(n), near(n)))]
     names += [PLACE] if layout.by_place and ordered else []
     rows = df.where(worth).select(*[F.col(quoted(name)) for name in names])

@@ -8,23 +8,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from windrow.columns.answer_types import examples
 from windrow.columns.ordered import ORDER
 from windrow.columns.own import keep_texts
 from windrow.columns.stretch import MOST_WINDOWS
-from windrow.errors import BadSpecification, Refused
+from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Kept, Rows
 from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
-from windrow.spark.keyed import crossed, key_expression, keyed_worker
+from windrow.spark.keyed import comparable, crossed, keyed_worker
 from windrow.spark.native import FRAME_ROWS, frame_rows, is_faster, native, why_not_native
 from windrow.spark.order import by_number, how_sorted, place
-from windrow.spark.schema import output_schema, written
+from windrow.spark.schema import can_cross, empty_table, output_schema, written
 from windrow.support import require
 
 STRETCH_ROWS = 5_000_000
 _MOST_HOT_KEYS = 32
+_MOST = (1 << 31) - 1
+"""Partitions that Spark can number."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,10 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("hot_rows", "partitions", "stretch_rows"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and (type(value) is not int or value < 1):
                 raise BadSpecification(f"{name}= is a number from 1 on, not {value!r}")
+        if self.partitions is not None and self.partitions > _MOST:
+            raise BadSpecification(f"partitions= is a number up to {_MOST}, not {self.partitions}")
 
 
 def options_of(given: dict[str, Any]) -> Options:
@@ -100,7 +105,7 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
     if any(isinstance(window, Rows) and window.needs_time for window in spec.windows.values()):
         return "no key, and rows within a time, which are two limits: all rows go to one task"
     column = spec.time or (spec.tie[0] if spec.tie else None)
-    if column is None or not can_be_cut(schema, column):
+    if column is None or not can_be_cut(schema, column, spec.unit if spec.time else None):
         return "no key, and nothing that orders rows along a line: all rows go to one task"
     return None
 
@@ -146,16 +151,36 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
         df = df.to(schema)  # whose columns are then known without asking
     if chosen.path == "native":
         return native(df, spec, schema, options.partitions)
+    can_cross(schema)
     if options.schema is not None and (chosen.path == "stretches" or options.hot_rows):
         raise Refused(
             "schema= is for declarative pipelines, where no job may run while the query is built; "
             "tables without a key, and hot_rows=, need one"
         )
+    if chosen.path == "stretches" or options.hot_rows is not None:
+        _refuse_without_bytes(spec, schema)
     if chosen.path == "stretches":
         return _stretched(df, spec, schema, out, None, options)
     if chosen.path == "keyed" and options.hot_rows is not None:
         return _with_hot_keys(df, spec, schema, out, options)
     return _keyed(df, spec, schema, out, options)
+
+
+def _refuse_without_bytes(spec: Rolling, schema: StructType) -> None:
+    """Middles travel as bytes: partials that have none are found before any job."""
+    for aggregate in spec.aggregates:
+        kinds = [field.type for field in empty_table(schema, list(aggregate.columns)).schema]
+        try:
+            partial = aggregate.lifter()(examples(kinds)[0])
+        except Exception:  # an ordinary row is not one of this aggregate's
+            continue
+        try:
+            aggregate.to_bytes(partial)
+        except BadValue as error:
+            raise Refused(
+                f"{aggregate!r}: without a key, and with hot_rows=, partials travel as bytes, and "
+                f"{error} Declare schema= in the aggregate's class, or give a key"
+            ) from error
 
 
 def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructType]:
@@ -168,6 +193,9 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
         raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
     spec = copy.copy(spec)
     spec.threads = 1
+    travelling = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
+    spec.aggregates = list(travelling.values())
+    spec.outputs = [(name, travelling[id(found)], label) for name, found, label in spec.outputs]
     kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
     asked = [about for window in kept for policy in window.policies for about in policy.over]
     for aggregate in (*spec.aggregates, *asked):
@@ -200,7 +228,7 @@ def hot_keys(df: Any, spec: Rolling, schema: StructType, rows: int) -> list[tupl
         return []
     with described(df.sparkSession, "windrow: rows of each key"):
         found = (
-            df.groupBy(*[key_expression(schema, name).alias(name) for name in spec.key])
+            df.groupBy(*[comparable(schema, name).alias(name) for name in spec.key])
             .agg(F.count(F.lit(1)).alias("__windrow_rows"))
             .where(F.col("__windrow_rows") >= rows)
             .orderBy(F.desc("__windrow_rows"))
@@ -217,9 +245,9 @@ def _with_hot_keys(
     hot = hot_keys(df, spec, schema, options.hot_rows)
     if not hot:
         return _keyed(df, spec, schema, out, options)
-    others = df.where(~stretches.is_hot(spec, hot))
-    return _keyed(others, spec, schema, out, options).union(
-        _stretched(df.where(stretches.is_hot(spec, hot)), spec, schema, out, hot, options)
+    is_hot = stretches.is_hot(spec, schema, hot)
+    return _keyed(df.where(~is_hot), spec, schema, out, options).union(
+        _stretched(df.where(is_hot), spec, schema, out, hot, options)
     )
 
 
@@ -272,7 +300,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
         hot = hot_keys(df, spec, schema, options.hot_rows)
         lines.append(f"hot keys (from {options.hot_rows:,} rows on): {len(hot)}")
     if chosen.path == "stretches" or hot:
-        part = df if hot is None else df.where(stretches.is_hot(spec, hot))
+        part = df if hot is None else df.where(stretches.is_hot(spec, schema, hot))
         lines += _explained(part, spec, schema, hot, options)
     about = {n: f"; {a.approximation}" for n, a, _ in spec.outputs if a.approximate}
     lines += [

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from windrow import columns
 from windrow.aggregates import Count, Max, Mean, StdDev, Sum, exact
+from windrow.columns.answer_types import fitting
 from windrow.columns.as_of import AsOf
 from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
@@ -45,7 +46,8 @@ def fitted(table: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
     for place, (name, found) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         wanted = kinds.get(name, found)
         if found != wanted and not pa.types.is_timestamp(found):
-            table = table.set_column(place, name, table.column(place).cast(wanted))
+            answers = fitting(f"answer {name!r}", table.column(place), wanted)
+            table = table.set_column(place, name, answers)
     return table
 
 
