@@ -44,21 +44,30 @@ def rolling(**changed: Any) -> wr.Rolling:
 
 
 @pytest.mark.parametrize(
-    "keys",
+    ("keys", "told"),
     [
-        pa.array([datetime(2024, 11, 3, i % 4) for i in range(SIZE)], pa.timestamp("us")),
-        pa.array(
-            [datetime(2024, 11, 3, 5) + timedelta(hours=i % 4) for i in range(SIZE)],
-            pa.timestamp("us", "UTC"),
+        (
+            pa.array([datetime(2024, 11, 3, i % 4) for i in range(SIZE)], pa.timestamp("us")),
+            "key 2024-11-03T01:00:00.000000:",
         ),
-        pa.array([date(1 + i % 2, 1, 1) for i in range(SIZE)]),
+        (
+            pa.array(
+                [datetime(2024, 11, 3, 5) + timedelta(hours=i % 4) for i in range(SIZE)],
+                pa.timestamp("us", "UTC"),
+            ),
+            "key 2024-11-03T06:00:00.000000Z:",
+        ),
+        (pa.array([date(1 + i % 2, 1, 1) for i in range(SIZE)]), "key 0002-01-01:"),
+        (pa.array([[None, date(2024, 1, 1)][i % 2] for i in range(SIZE)]), "key None:"),
     ],
-    ids=["times", "moments around the end of summer time", "dates of year 1"],
+    ids=["times", "moments around the end of summer time", "dates of year 1", "no date"],
 )
-def test_hot_keys_that_are_times(spark: Any, keys: pa.Array) -> None:  # noqa: F811
+def test_hot_keys_that_are_times(spark: Any, keys: pa.Array, told: str) -> None:  # noqa: F811
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        check(spark, rolling(key="g"), BASE.append_column("g", keys), hot_rows=2, partitions=6)
+        spec, table = rolling(key="g"), BASE.append_column("g", keys)
+        check(spark, spec, table, hot_rows=2, partitions=6)
+        assert told in spec.explain(frame(spark, table), hot_rows=2)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -19,6 +20,7 @@ from pyspark.sql.types import (
 from windrow.rolling import Rolling
 from windrow.spark.axis import axis, quoted
 
+_TIMES = (DateType, TimestampType, TimestampNTZType)
 Worker = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -68,10 +70,19 @@ def comparable(schema: StructType, name: str) -> Any:
 
     Python's times depend on its zone, and Spark's literals of them on the session's.
     """
-    kind = schema[name].dataType
-    if isinstance(kind, DateType | TimestampType | TimestampNTZType):
+    if isinstance(schema[name].dataType, _TIMES):
         return axis(schema, name, None)
     return key_expression(schema, name)
+
+
+def shown(schema: StructType, name: str, value: Any) -> str:
+    """A comparable key as a person reads it: times as times again, moments in UTC."""
+    kind = schema[name].dataType
+    if value is None or not isinstance(kind, _TIMES):
+        return repr(value)
+    unit = "D" if isinstance(kind, DateType) else "us"
+    zone = "Z" if isinstance(kind, TimestampType) else ""
+    return f"{np.array(value, f'datetime64[{unit}]')}{zone}"
 
 
 def keyed_worker(spec: Rolling, kinds: dict[str, pa.DataType], by_number: bool) -> Worker:

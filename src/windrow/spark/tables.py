@@ -18,7 +18,7 @@ from windrow.slides import Bounds, Kept, Rows
 from windrow.spark import stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
-from windrow.spark.keyed import comparable, crossed, keyed_worker
+from windrow.spark.keyed import comparable, crossed, keyed_worker, shown
 from windrow.spark.native import FRAME_ROWS, frame_rows, is_faster, native, why_not_native
 from windrow.spark.order import by_number, how_sorted, place
 from windrow.spark.schema import can_cross, empty_table, output_schema, written
@@ -323,7 +323,8 @@ def _explained(
     )
     lines = []
     for line in layout.lines:
-        who = f"key {', '.join(map(repr, line.key))}" if line.key else "all rows"
+        key = [shown(schema, *part) for part in zip(spec.key, line.key, strict=False)]
+        who = f"key {', '.join(key)}" if line.key else "all rows"
         lines.append(f"{who}: {line.rows:,} rows in {line.stretches} stretches, one partition each")
     if not layout.lines:
         return ["no rows"]
