@@ -296,7 +296,8 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
     aggregates = [
         {"aggregate": "Quantile", "column": "amount", "phi": 0.9, "method": "lower"},
         {"aggregate": "StdDev", "column": "amount", "ddof": 0, "alias": "spread"},
-        {"aggregate": "Distinct", "columns": ["note"]},
+        {"aggregate": "Distinct", "columns": ["note"], "over": "before"},
+        {"aggregate": "Count", "where": {"note": ["a", "b"], "payment": 7}, "over": ["90m"]},
     ]
     path = prepared(
         tmp_path,
@@ -318,7 +319,8 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
         aggregates=[
             wr.Quantile("amount", 0.9, method="lower"),
             wr.StdDev("amount", ddof=0).alias("spread"),
-            wr.Distinct("note"),
+            wr.Distinct("note").over("before"),
+            wr.Count().where("note", "a", "b").where("payment", 7).over("90m"),
         ],
         min_rows=2,
     )
@@ -326,6 +328,35 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
     assert made.sample.num_rows == 20
     assert "columns engine" in made.plan
     assert [e["event"] for e in made.events] == ["started", *["step"] * 4, "ended"]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "message"),
+    [
+        ({"over": "1 h"}, r"over: no window is called '1 h'; did you mean '1h'"),
+        ({"over": []}, r"over: .*at least 1"),
+        ({"where": "note"}, r"'note' has type string, and is neither true nor false"),
+        ({"where": "amout"}, r"where: there is no column 'amout'; did you mean 'amount'"),
+        ({"where": {"note": 1}}, r"which is never 1"),
+        ({"where": {"note": []}}, r"where"),
+    ],
+)
+def test_mistakes_about_windows_and_rows_of_an_aggregate(
+    aggregate: dict[str, Any], message: str, tmp_path: Path, capsys: Any
+) -> None:
+    aggregates = [{"aggregate": "Mean", "column": "amount"}, {"aggregate": "Count", **aggregate}]
+    path = prepared(tmp_path, changes={"features.aggregates": aggregates})
+    code, _, errors = windrow(capsys, "run", path, "--check")
+    assert code == 2
+    assert re.search(message, errors), errors
+
+
+def test_a_policy_has_no_windows_of_its_own(tmp_path: Path, capsys: Any) -> None:
+    for word in ({"over": "1h"}, {"where": {"note": "a"}}):
+        about = {"aggregate": "Sum", "column": "amount", **word}
+        path = prepared(tmp_path, changes={"features.windows": [{"at_most": 100, "of": about}]})
+        code, _, errors = windrow(capsys, "run", path, "--check")
+        assert (code, "windows[0]" in errors) == (2, True), errors
 
 
 def test_ticks_bounds_and_no_time(tmp_path: Path) -> None:

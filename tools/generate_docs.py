@@ -13,6 +13,7 @@ from tools.row_picture import picture
 from tools.site import reference
 from windrow.aggregates import EMPTY, REGISTRY, SEQUENTIAL, Aggregate
 from windrow.pipeline.declaration import (
+    AGGREGATE,
     AGGREGATES,
     PIPELINE,
     RULE,
@@ -89,6 +90,8 @@ def accepted_by(aggregate: Aggregate) -> str:
 def aggregates_page() -> str:
     out = NOTE + "# Aggregates\n\n"
     out += (
+        "Which windows an aggregate is computed over, and which rows it counts, can be said for "
+        "each: [.over() and .where()](semantics.md#which-windows-which-rows). "
         'Every aggregate runs on every general algorithm; "also on" names the special ones '
         "that take it too. What the promises mean is in [writing your own](own_aggregates.md); "
         "`windrow.testing.check_laws` checks them, for yours too.\n\n"
@@ -166,15 +169,16 @@ def keys_page() -> str:
         "[JSON schema](pipeline.schema.json) are made from; [by example](pipelines.md). A star: "
         "must be given.\n"
     )
-    tables = {"": PIPELINE, "window.": WINDOW, "rules[].": RULE, "rules.": RULES_FROM}
+    own = {"window.": "A window", "aggregate.": "An aggregate", "rules[].": "A rule, `[[rules]]`"}
+    tables = {"": PIPELINE, "window.": WINDOW, "aggregate.": AGGREGATE}
+    tables |= {"rules[].": RULE, "rules.": RULES_FROM}
     tables |= {f"{n}.": k.kind for n, k in PIPELINE.keys.items() if isinstance(k.kind, Table)}
     for path, one in tables.items():
         if not one.keys:
             continue
-        title = f"`[{path[:-1]}]`" if path and "window" not in path else "The file"
-        title = {"window.": "A window", "rules[].": "A rule, `[[rules]]`"}.get(path, title)
+        title = own.get(path, f"`[{path[:-1]}]`" if path else "The file")
         out += f"\n## {title}\n\n" + header("key", "", "value", "unless said")
-        for name, key in _rows(one, "" if path in ("window.", "rules[].") else path):
+        for name, key in _rows(one, "" if path in own else path):
             star = "*" if key.required else ""
             usual = "" if key.default is None else f"`{json.dumps(key.default)}`"
             out += cells(f"`{name}`{star}", key.doc, _held(key.kind), usual)

@@ -2,13 +2,15 @@
 
 import copy
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from windrow.aggregates import Aggregate, Several, as_aggregate
+from windrow.aggregates import Aggregate
+from windrow.aggregates.where import Masked
+from windrow.asked import aggregates_of, check_policies, named_windows, paired
 from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
-from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec, as_window
+from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec
 from windrow.times import Duration, Length, duration
 
 Window = Spec | str
@@ -32,7 +34,8 @@ class Rolling:
     arrays; the answer is of the same type, in the same order, with one more column for each
     aggregate and window, called ``{column}_{aggregate}_{window}``.
 
-    - ``windows``: a list, or a dict of names. ``aggregates``: a list.
+    - ``windows``: a list, or a dict of names. ``aggregates``: a list. Every aggregate is computed
+      over every window, but for those that say their own: ``wr.Max("amount").over("1h")``.
     - ``key``: columns whose values each have windows of their own.
     - ``time``: the column that orders rows and that time windows are about; without it, rows are in
       the order they come. ``unit``: what float times count.
@@ -55,7 +58,7 @@ class Rolling:
     def __init__(
         self,
         *,
-        windows: Window | Iterable[Window] | Mapping[str, Window],
+        windows: Window | Iterable[Window] | Mapping[str, Window] = (),
         aggregates: One | Iterable[One],
         key: str | Sequence[str] | None = None,
         time: str | None = None,
@@ -78,12 +81,12 @@ class Rolling:
         if time is not None and not isinstance(time, str):
             raise BadSpecification(f"time= is the name of a column, not {time!r}")
         self.time = time
-        self.windows = _windows(windows)
-        self.aggregates = _aggregates(aggregates, nan, overflow)
+        self.aggregates = aggregates_of(aggregates, nan, overflow)
+        self.windows, pairs = paired(self.aggregates, named_windows(windows))
         for name, window in self.windows.items():
             if self.time is None and window.needs_time:
                 raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
-            _check_policies(name, window)
+            check_policies(name, window)
         if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 0:
             raise BadSpecification(f"min_rows= is a number of rows, not {min_rows!r}")
         self.min_rows = min_rows
@@ -106,11 +109,7 @@ class Rolling:
         if origin is not None and every is None:
             raise BadSpecification("origin= shifts the ticks of every=, which is not given")
         self.origin = origin
-        self.outputs = [
-            (f"{aggregate.output_name}_{label}", aggregate, label)
-            for label in self.windows
-            for aggregate in self.aggregates
-        ]
+        self.outputs = [(f"{a.output_name}_{label}", a, label) for a, label in pairs]
         self._check_sequential()
         names = [name for name, _, _ in self.outputs]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -134,6 +133,38 @@ class Rolling:
                         f"{name}: min_rows= counts rows, which {aggregate!r} has not kept: leave "
                         "it out, or give that aggregate a Rolling of its own"
                     )
+
+    def part(self, keep: Callable[[Aggregate, str], bool]) -> "Rolling":
+        """The same specification with some of its answers: aggregates over windows, by name."""
+        other = copy.copy(self)
+        other.outputs = [output for output in self.outputs if keep(*output[1:])]
+        used = {label for _, _, label in other.outputs}
+        other.windows = {label: w for label, w in self.windows.items() if label in used}
+        kept = {id(aggregate) for _, aggregate, _ in other.outputs}
+        other.aggregates = [aggregate for aggregate in self.aggregates if id(aggregate) in kept]
+        return other
+
+    @property
+    def masked(self) -> bool:
+        """Whether any aggregate counts only some rows."""
+        return any(aggregate._where for aggregate in self.aggregates)
+
+    def plain(self) -> tuple["Rolling", list[Masked]]:
+        """The same answers by aggregates of all rows, over columns that are yet to be made."""
+        made: dict[int, Aggregate] = {}
+        masked: dict[str, Masked] = {}
+        for aggregate in self.aggregates:
+            made[id(aggregate)] = plain = copy.copy(aggregate)
+            if aggregate._where:
+                column = Masked(next(iter(aggregate.columns), None), aggregate._where)
+                if masked.setdefault(column.name, column) != column:
+                    raise BadSpecification(f"{aggregate!r}: two columns are called {column.name!r}")
+                plain.columns, plain._where = (column.name, *aggregate.columns[1:]), ()
+                plain._alias = aggregate.output_name
+        other = copy.copy(self)
+        other.aggregates = list(made.values())
+        other.outputs = [(name, made[id(a)], label) for name, a, label in self.outputs]
+        return other, list(masked.values())
 
     @property
     def sequential(self) -> list[tuple[str, Aggregate, str]]:
@@ -232,7 +263,7 @@ class Rolling:
             *((k, "key") for k in self.key),
             *((t, "tie") for t in self.tie),
             *([(self.time, "time")] if self.time is not None else []),
-            *((c, repr(a)) for a in self.aggregates for c in a.columns),
+            *((c, repr(a)) for a in self.aggregates for c in a.reads),
             *((c, _user(n, w)) for n, w in self.windows.items() for c in window_columns(w)),
         ]
         for column, user in needed:
@@ -291,55 +322,6 @@ def window_columns(window: WindowSpec) -> list[str]:
 
 def _user(name: str, window: WindowSpec) -> str:
     return "bounds" if isinstance(window, Bounds) else f"window {name!r}"
-
-
-def _check_policies(name: str, window: WindowSpec) -> None:
-    for policy in window.policies if isinstance(window, Kept) else ():
-        for about in policy.over:
-            if not about.columns and about.input_kinds:
-                raise BadSpecification(
-                    f"window {name!r}: {about!r} needs a column here: "
-                    f'{type(about).__name__}("amount"), say'
-                )
-
-
-def _windows(given: Any) -> dict[str, WindowSpec]:
-    if isinstance(given, Mapping):
-        found = {str(name): as_window(window) for name, window in given.items()}
-    else:
-        listed = [given] if isinstance(given, (str, Rows, Time, Bounds, Kept)) else list(given)
-        windows = [as_window(window) for window in listed]
-        found = {window.label: window for window in windows}
-        if len(found) < len(windows):
-            raise BadSpecification(
-                "two windows have the same name: give them as a dict {name: window}"
-            )
-    if not found:
-        raise BadSpecification("windows= is empty: give at least one")
-    return found
-
-
-def _aggregates(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
-    listed: Iterable[Any] = [given] if isinstance(given, (Aggregate, type)) else given
-    found = []
-    for item in listed:
-        aggregate = copy.copy(as_aggregate(item, sequential=True))
-        if isinstance(aggregate, Several):
-            raise BadSpecification(
-                "Several is for one window at a time; give Rolling its parts in the list"
-            )
-        if not aggregate.columns and aggregate.input_kinds:
-            raise BadSpecification(
-                f'{aggregate!r} needs a column here: {type(aggregate).__name__}("amount"), say'
-            )
-        if nan is not None:
-            aggregate.nan = nan
-        if overflow is not None:
-            aggregate.overflow = overflow
-        found.append(aggregate)
-    if not found:
-        raise BadSpecification("aggregates= is empty: give at least one")
-    return found
 
 
 def _lateness(given: Any) -> Duration | None:

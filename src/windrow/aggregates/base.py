@@ -17,6 +17,7 @@ import numpy as np
 
 from windrow.aggregates.schema import EMPTY, Schema
 from windrow.aggregates.values import Family, canonical, mapping_value
+from windrow.aggregates.where import Where
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.times import is_missing
 
@@ -130,6 +131,8 @@ class Aggregate:
     nan: Literal["value", "missing"] = "value"
     overflow: Literal["error", "null"] = "error"
     _alias: str | None = None
+    _over: tuple[Any, ...] = ()
+    _where: tuple[Where, ...] = ()
 
     if TYPE_CHECKING:  # users override these with functions of their own shape
         lift: Any
@@ -234,15 +237,64 @@ class Aggregate:
         other._alias = name
         return other
 
+    def over(self, *windows: Any) -> Self:
+        """The same aggregate, over these windows only instead of all that ``Rolling`` is given.
+
+        >>> import windrow as wr
+        >>> features = wr.Rolling(
+        ...     time="at", windows=["1h", "7d"],
+        ...     aggregates=[wr.Mean("amount"), wr.Distinct("shop").over("7d", wr.rows(10))],
+        ... )
+        >>> [name for name, _, _ in features.outputs]
+        ['amount_mean_1h', 'amount_mean_7d', 'shop_distinct_7d', 'shop_distinct_10rows']
+
+        A text may be the name of one of ``Rolling``'s windows, or a length of time.
+        """
+        if not windows:
+            raise BadSpecification(f'{self!r}: over what? .over("1h"), say')
+        other = copy.copy(self)
+        other._over = windows
+        return other
+
+    def where(self, column: str, *values: Any) -> Self:
+        """The same aggregate of some rows only, as SQL's ``FILTER (WHERE …)``, in ``Rolling``.
+
+        Those in which a boolean column is true, or a column has one of the values given; where it
+        is missing, a row does not count. Said twice, both must hold.
+
+        >>> import windrow as wr, pyarrow as pa
+        >>> features = wr.Rolling(windows=[wr.rows(3)], aggregates=[
+        ...     wr.Count().where("status", "failed", "refused"), wr.Sum("amount").where("first"),
+        ... ])
+        >>> table = pa.table({
+        ...     "status": ["failed", "paid", "refused"], "amount": [1.0, 2.0, 4.0],
+        ...     "first": [True, False, True],
+        ... })
+        >>> for row in features(table).select([3, 4]).to_pylist():
+        ...     print(row)
+        {'count_where_status_failed_refused_3rows': 1, 'amount_sum_where_first_3rows': 1.0}
+        {'count_where_status_failed_refused_3rows': 1, 'amount_sum_where_first_3rows': 1.0}
+        {'count_where_status_failed_refused_3rows': 2, 'amount_sum_where_first_3rows': 5.0}
+        """
+        other = copy.copy(self)
+        other._where = (*self._where, Where(column, values))
+        return other
+
     @property
     def output_name(self) -> str:
         """The stem of the output column, for example ``amount_max``."""
-        return self._alias or "_".join((*self.columns[:1], self.name))
+        where = [word for one in self._where for word in ("where", one.name)]
+        return self._alias or "_".join((*self.columns[:1], self.name, *where))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it looks at: its inputs, and those that say which rows count."""
+        return (*self.columns, *(one.column for one in self._where))
 
     def __repr__(self) -> str:
         parts = [repr(c) for c in self.columns]
         parts += [f"{k}={v!r}" for k, v in self.options().items()]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(parts)}){''.join(map(str, self._where))}"
 
     # --- how windows use it ---------------------------------------------------------------------
 
@@ -367,7 +419,7 @@ def _meant(word: str) -> str:
     return f'windrow.{close[0] if close else "Max"}("column")'
 
 
-def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
+def as_aggregate(candidate: Any, in_rolling: bool = False) -> Aggregate:
     """An aggregate, from an instance or from a class that needs no options."""
     if isinstance(candidate, type) and issubclass(candidate, Aggregate):
         try:
@@ -382,7 +434,17 @@ def as_aggregate(candidate: Any, sequential: bool = False) -> Aggregate:
             f"expected an aggregate such as windrow.Max(), got {candidate!r} "
             f"({type(candidate).__name__}){hint}"
         )
-    if candidate.kind == "sequential" and not sequential:
+    if candidate._over and not in_rolling:
+        raise BadSpecification(
+            f"{candidate!r}.over(...): over() chooses among Rolling's windows; here the window is "
+            "given beside the aggregate"
+        )
+    if candidate._where and not in_rolling:
+        raise BadSpecification(
+            f"{candidate!r}: where() is for Rolling, whose tables have the column; elsewhere "
+            "insert None for a row that does not count"
+        )
+    if candidate.kind == "sequential" and not in_rolling:
         raise Refused(
             f"{candidate!r} is sequential: its states cannot be merged, so no window can hold it. "
             "Rolling runs it, and windrow.approx takes one value at a time"

@@ -16,6 +16,7 @@ from windrow.columns import engine
 from windrow.columns.answers import answer
 from windrow.columns.column import array_of, numbers_of, plain_column
 from windrow.columns.jit import njit
+from windrow.columns.masked import plain
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
@@ -186,6 +187,7 @@ def run(
 ) -> dict[str, pa.Array]:
     """Every answer column, in the order of the labels."""
     refuse(spec)
+    spec, events = plain(spec, events)
     table = joined(spec, events, labels, on)
     ready = engine.prepare(spec, table)
     flags = numbers_of(plain_column(table[IS_LABEL]))

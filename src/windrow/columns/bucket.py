@@ -267,8 +267,8 @@ class Bucket:
     # --- answers, and what is kept for later ones -----------------------------------------------
 
     def views(self) -> list[Any]:
-        """One for every window."""
-        return [view_of(self, label) for label in self.spec.windows if self.plan.folded]
+        """One for every window that rows are kept for."""
+        return [view_of(self, label) for label, texts in self.plan.pairs.items() if texts]
 
     def in_order(self, table: pa.Table) -> New:
         """Rows by key, time and tie."""

@@ -190,10 +190,7 @@ def folded_only(spec: Rolling) -> Rolling:
     """The specification without its sequential outputs, which have states instead of live rows."""
     if not spec.sequential:
         return spec
-    others = copy.copy(spec)
-    others.outputs = [output for output in spec.outputs if output not in spec.sequential]
-    others.aggregates = [a for a in spec.aggregates if a.kind != "sequential"]
-    return others
+    return spec.part(lambda aggregate, _: aggregate.kind != "sequential")
 
 
 def _first_from(ready: Prepared, start: int, end: int, oldest: int) -> int:

@@ -19,20 +19,17 @@ def adapt(state: State) -> None:
     _same(before, now)
     _counted(state, before.get("sequential", []), now.get("sequential", []))
     _kept(before, now)
-    known = before["windows"]
-    changed = [label for label, window in now["windows"].items() if known.get(label) != window]
-    for label in changed if now["aggregates"] else []:
-        _refuse_unless_seen(state, label, before)
-    for label in known:
-        if label not in now["windows"] or not now["aggregates"]:
+    had, wanted = pairs_of(before), pairs_of(now)
+    old = {n for n in had if before["windows"][n] == now["windows"].get(n)}
+    for label in wanted:
+        if label not in old:
+            _refuse_unless_seen(state, label, before)
+    for label in before["windows"]:
+        if label not in wanted:
             _drop(state, label)
-    if "pairs" in now:
-        changed += [w for w, pairs in now["pairs"].items() if before["pairs"].get(w) != pairs]
-        changed = list(dict.fromkeys(changed))
-    elif before["aggregates"] != now["aggregates"]:
-        changed = list(now["windows"])
-    for label in changed if now["aggregates"] else []:
-        if not isinstance(state.plan.spec.windows[label], Rows):
+    for label, texts in wanted.items():
+        folded = label in old and had[label] == texts
+        if not folded and not isinstance(state.plan.spec.windows[label], Rows):
             _fold_again(state, label)
     if not now["timed"]:
         _empty_log(state)
@@ -52,6 +49,12 @@ def _counted(state: State, before: list[str], now: list[str]) -> None:
     elif before:
         places = state.head.counters.places
         state.head.counters.places = {text: places[text] for text in places if text in now}
+
+
+def pairs_of(contract: dict[str, Any]) -> dict[str, list[str]]:
+    """The windows that rows are kept for, with their aggregates: all, unless that is written."""
+    every = dict.fromkeys(contract["windows"], contract["aggregates"])
+    return {label: texts for label, texts in contract.get("pairs", every).items() if texts}
 
 
 def _empty_log(state: State) -> None:

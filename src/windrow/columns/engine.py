@@ -8,6 +8,7 @@ from windrow.columns.answers import answer, way_of
 from windrow.columns.column import plain_column
 from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
+from windrow.columns.masked import plain
 from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.columns.sequential import sequential_answers
@@ -23,9 +24,8 @@ _LIMIT = 1 << 62
 def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepared:
     """Check the specification against the table, and sort, unless the keys' runs are known."""
     spec.check_columns(table.column_names)
-    for aggregate in spec.aggregates:
-        for window in spec.windows.values():
-            require("columns", aggregate.kind, window.kind)
+    for _, aggregate, label in spec.outputs:
+        require("columns", aggregate.kind, spec.windows[label].kind)
     threads = thread_count(spec.threads)
     ready = Prepared(table, spec.key, spec.time, spec.tie, spec.unit, threads, runs)
     ready.sorted_for, ready.sorts = _sorted_for(spec), {}
@@ -40,6 +40,7 @@ def _sorted_for(spec: Rolling) -> frozenset[tuple[str, str]]:
 
 def run(spec: Rolling, table: pa.Table) -> dict[str, pa.Array]:
     """Every answer column, in the order of the table's rows."""
+    spec, table = plain(spec, table)
     return answers(spec, prepare(spec, table))
 
 

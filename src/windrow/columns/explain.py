@@ -7,6 +7,7 @@ from windrow.columns.builtin import kernels
 from windrow.columns.choose import Plan, plan
 from windrow.columns.engine import prepare, window_ranges
 from windrow.columns.jit import njit
+from windrow.columns.masked import plain
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.rolling import Rolling
@@ -69,6 +70,7 @@ def measured(chosen: Plan, ranges: Ranges, table: Prepared) -> float:
 
 def explain_columns(spec: Rolling, arrow: pa.Table, count_combines: bool) -> str:
     """See ``Rolling.explain``."""
+    spec, arrow = plain(spec, arrow)
     table = prepare(spec, arrow)
     keys = len(table.offsets) - 1
     order = "already in order" if table.order is None else "sorted here"
@@ -79,7 +81,7 @@ def explain_columns(spec: Rolling, arrow: pa.Table, count_combines: bool) -> str
         lines.append(f"window {label}: ranges {ranges.description()}, {ranges.threads} thread(s)")
         if ranges.kept is not None:
             lines.append(f"  rows kept: {ranges.kept}")
-        for aggregate in spec.aggregates:
+        for aggregate in (a for _, a, used in spec.outputs if used == label):
             chosen = plan(aggregate, table, ranges)
             line = f"  {aggregate!r}: {chosen}"
             if count_combines and chosen.combines is not None:

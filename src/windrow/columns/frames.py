@@ -111,7 +111,7 @@ def _is(table: Any, module: str, name: str) -> bool:
 def _needed(spec: Rolling, names: list[str]) -> list[str]:
     spec.check_columns(names)
     used = {*spec.key, *spec.tie, spec.time}
-    used |= {column for aggregate in spec.aggregates for column in aggregate.columns}
+    used |= {column for aggregate in spec.aggregates for column in aggregate.reads}
     for window in spec.windows.values():
         used |= {*window_columns(window)}
     return [name for name in names if name in used] or names[:1]

@@ -52,10 +52,7 @@ class Watch(StreamPlan):
 
     def contract(self) -> dict[str, Any]:
         """Not every window has every aggregate here."""
-        pairs: dict[str, list[str]] = {label: [] for label in self.spec.windows}
-        for _, aggregate, label in self.spec.outputs:
-            pairs[label].append(f"{aggregate.identification}({','.join(aggregate.columns)})")
-        return super().contract() | {"pairs": pairs}
+        return super().contract() | {"pairs": self.pairs}
 
 
 @dataclass(frozen=True)

@@ -97,11 +97,22 @@ class StreamPlan:
         """What each sequential output is, as the head records it."""
         return [f"{_text(a)} over {self.spec.windows[w]!r}" for _, a, w in self.spec.sequential]
 
+    @property
+    def pairs(self) -> dict[str, list[str]]:
+        """Of each window: which aggregates are over it, of those that rows are kept for."""
+        pairs: dict[str, list[str]] = {label: [] for label in self.spec.windows}
+        for _, aggregate, label in self.spec.outputs:
+            if aggregate.kind != "sequential":
+                pairs[label].append(_text(aggregate))
+        return pairs
+
     def contract(self) -> dict[str, Any]:
         """What the state depends on, as the head records it."""
         spec = self.spec
-        counted = {"sequential": self.sequential} if spec.sequential else {}
-        timed = [label for label, w in spec.windows.items() if isinstance(w, Time)]
+        counted: dict[str, Any] = {"sequential": self.sequential} if spec.sequential else {}
+        if self.pairs != {label: [_text(a) for a in self.folded] for label in spec.windows}:
+            counted["pairs"] = self.pairs
+        timed = [n for n, w in spec.windows.items() if isinstance(w, Time) and self.pairs[n]]
         return counted | {
             "version": STATE_VERSION,
             "emit": self.emission,
@@ -114,7 +125,7 @@ class StreamPlan:
             "aggregates": [_text(aggregate) for aggregate in self.folded],
             "windows": {label: repr(window) for label, window in spec.windows.items()},
             "reaches": {label: [r.start, r.end] for label, r in self.reaches.items()},
-            "timed": timed if self.folded else [],
+            "timed": timed,
         }
 
 

@@ -31,7 +31,7 @@ def roles(spec: Rolling, names: list[str]) -> dict[str, str]:
     for name in spec.tie:
         found.setdefault(name, "tie")
     for aggregate in spec.aggregates:
-        for name in aggregate.columns:
+        for name in aggregate.reads:
             found.setdefault(name, "value")
     for window in spec.windows.values():
         for name in window_columns(window):

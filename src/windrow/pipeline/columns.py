@@ -89,6 +89,8 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
         if isinstance(one, dict):
             uses += [(one["column"], (*path, "column"))] if "column" in one else []
             uses += [(c, (*path, "columns", i)) for i, c in enumerate(one.get("columns", []))]
+            where = one.get("where", {})
+            uses += [(c, (*path, "where")) for c in ([where] if isinstance(where, str) else where)]
     for place, one in enumerate(given.get("windows", [])):
         if isinstance(one, dict) and "bounds" in one:
             uses += [(c, ("features", "windows", place, "bounds")) for c in one["bounds"]]
@@ -141,7 +143,7 @@ def check_types(document: Document, pipeline: Pipeline, schema: Any) -> None:
             if not _runs(document, ("features", "windows", place), alone, empty, schema):
                 return  # the same mistake for all
     for place, aggregate in enumerate(aggregates):
-        if all(column in schema.names for column in aggregate.columns):
+        if all(column in schema.names for column in aggregate.reads):
             alone = Rolling(windows=[one_row(1)], aggregates=[aggregate])
             _runs(document, ("features", "aggregates", place), alone, empty, schema)
 

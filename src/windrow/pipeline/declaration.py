@@ -56,9 +56,19 @@ def _option(hint: Any) -> Kind:
     return plain.get(hint, SCALAR)
 
 
+_SOME_ROWS = 'a table such as { status = "failed" } or { status = ["failed", "refused"] }'
+_WINDOW_NAME = Text(examples=("7d",), says='the name of a window, such as "7d" or "100rows"')
 _COMMON = {
     "column": Key(NAME, "the column it is about"),
     "columns": Key(Listing(NAME, 1), "the columns it is about, where there are several"),
+    "where": Key(
+        Either((NAME, Table(others=Either((SCALAR, Listing(SCALAR, 1))), says=_SOME_ROWS))),
+        "which rows count: a boolean column, or columns with the values that count",
+    ),
+    "over": Key(
+        Either((_WINDOW_NAME, Listing(_WINDOW_NAME, 1))),
+        "the windows that it is computed over, by name, instead of all",
+    ),
     "alias": Key(Text(), "the beginning of its answers' names, instead of column and aggregate"),
 }
 _OWN = Table(
@@ -104,6 +114,19 @@ def _built_in(options: dict[str, Kind]) -> Table:
     keys = {name: Key(kind, _DOCS.get(name, "an option")) for name, kind in options.items()}
     named = Key(Text(tuple(AGGREGATES)), "which one (see docs/aggregates.md)", required=True)
     return Table({"aggregate": named, **_COMMON, **keys})
+
+
+AGGREGATE = Table(
+    {
+        "aggregate": Key(
+            Text(examples=("Mean",)),
+            "windrow's by name, or a class of yours, module:Class",
+            required=True,
+        ),
+        **_COMMON,
+    }
+)
+"""What every aggregate can be told, besides its options; for the page about keys."""
 
 
 _DOCS = {

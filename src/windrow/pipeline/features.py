@@ -44,16 +44,18 @@ def features_of(document: Document) -> Rolling | None:
         aggregate = _tried(document, path, partial(_aggregate, document, one, path))
         if aggregate is None:
             continue
-        stem = aggregate.output_name
-        if stem in taken:
+        over = _over(document, one, (*path, "over"), windows)
+        names = [f"{aggregate.output_name}_{label}" for label in over]
+        other = next((taken[name] for name in names if name in taken), None)
+        if other is not None:
             document.say(
                 path,
-                f"its answers would be called {stem}_…, as those of aggregates[{taken[stem]}]: "
-                'give one of them another name, alias = "…"',
+                f"its answers would be called {aggregate.output_name}_…, as those of "
+                f'aggregates[{other}]: give one of them another name, alias = "…"',
             )
             continue
-        taken[stem] = place
-        aggregates.append(aggregate)
+        taken |= dict.fromkeys(names, place)
+        aggregates.append(aggregate.over(*over) if "over" in one and over else aggregate)
     timed = [label for label, window in windows.items() if window.needs_time]
     if timed and "time" not in given:
         about = f"window {timed[0]!r} is about time"
@@ -66,6 +68,20 @@ def features_of(document: Document) -> Rolling | None:
     if "time" not in given:
         windows = {label: w for label, w in windows.items() if not w.needs_time}
     return _rolling(document, windows, aggregates, words) if windows else None
+
+
+def _over(
+    document: Document, given: dict[str, Any], path: Path, windows: dict[str, WindowSpec]
+) -> list[str]:
+    """The names of the windows that an aggregate is computed over."""
+    if "over" not in given or document.has_mistake(path):
+        return list(windows)
+    asked = given["over"] if isinstance(given["over"], list) else [given["over"]]
+    for name in asked:
+        if name not in windows and not document.has_mistake(("features", "windows")):
+            near = did_you_mean(name, list(windows)) or f"; there are {', '.join(windows)}"
+            document.say(path, f"no window is called {name!r}{near}")
+    return [name for name in asked if name in windows]
 
 
 def _rolling(
@@ -88,7 +104,8 @@ def _place_of(error: WindrowError, windows: Any, aggregates: Any, words: dict[st
     """The aggregate that is refused with one of the windows; else all of it."""
     for place, aggregate in enumerate(aggregates):
         try:
-            Rolling(windows=windows, aggregates=[aggregate], **words)
+            own_windows = {n: w for n, w in windows.items() if n in (aggregate._over or windows)}
+            Rolling(windows=own_windows, aggregates=[aggregate], **words)
         except WindrowError as own:
             if str(own) == str(error):
                 return ("features", "aggregates", place)
@@ -155,6 +172,8 @@ def _kept(document: Document, form: str, given: dict[str, Any], path: Path) -> W
         raise WindrowError(f"of what? {_OF[form]}, say")
     word = "of" if form in _OF else form
     about = given[word] if isinstance(given[word], list) else [given[word]]
+    if any("over" in one for one in about):
+        raise WindrowError("over is for the aggregates of [features]; rows leave one window here")
     aggregates = [_aggregate(document, one, (*path, word)) for one in about]
     function = _imported(document, given[form], (*path, form)) if form == "policy" else None
     if None in aggregates or (form == "policy" and function is None):
@@ -182,7 +201,7 @@ def _aggregate(document: Document, given: dict[str, Any], path: Path) -> Aggrega
     if kind is None:
         return None
     columns = [given["column"]] if "column" in given else given.get("columns", [])
-    known = ("aggregate", "column", "columns", "alias")
+    known = ("aggregate", "column", "columns", "alias", "over", "where")
     options = {k: v for k, v in given.items() if k not in known}
     try:
         aggregate = kind(*columns, **options)
@@ -192,7 +211,16 @@ def _aggregate(document: Document, given: dict[str, Any], path: Path) -> Aggrega
         raise WindrowError(str(error)) from None
     if not aggregate.columns and aggregate.input_kinds:
         raise WindrowError(f'{name} needs a column: {{ aggregate = "{name}", column = "…" }}')
+    aggregate = _of_some_rows(aggregate, given.get("where", {}))
     return aggregate.alias(given["alias"]) if "alias" in given else aggregate
+
+
+def _of_some_rows(aggregate: Aggregate, where: str | dict[str, Any]) -> Aggregate:
+    if isinstance(where, str):
+        return aggregate.where(where)
+    for column, values in where.items():
+        aggregate = aggregate.where(column, *(values if isinstance(values, list) else [values]))
+    return aggregate
 
 
 def _own(document: Document, name: str, path: Path) -> type[Aggregate] | None:

@@ -56,19 +56,19 @@ def part_for(peer: Peer, spec: Rolling) -> Rolling | None:
     """The part of a specification that a peer can answer; None where it is nothing."""
     if spec.every is not None or spec.min_rows > 1:
         return None
-    windows = {label: w for label, w in spec.windows.items() if peer.window(w)}
-    aggregates = [a for a in spec.aggregates if peer.aggregate(a)]
-    if not windows or not aggregates or (spec.time is None and peer.module == "polars"):
-        return None
-    tie = "any" if spec.any_tie else spec.tie or None
-    return Rolling(
-        key=spec.key,
-        time=spec.time,
-        tie=tie,
-        windows=windows,
-        aggregates=aggregates,
-        unit=spec.unit,
+    part = spec.part(
+        lambda a, label: (
+            peer.window(spec.windows[label]) and peer.aggregate(a) and a.reads == a.columns
+        )
     )
+    if not part.outputs or (spec.time is None and peer.module == "polars"):
+        return None
+    return part
+
+
+def over(spec: Rolling, label: str) -> list[Aggregate]:
+    """The aggregates over a window."""
+    return [aggregate for _, aggregate, window in spec.outputs if window == label]
 
 
 def _nanoseconds(length: Any) -> int:
@@ -117,7 +117,7 @@ def _pandas_answer(spec: Rolling, frame: Any) -> Any:
             assert isinstance(window, Time)
             options = {"window": f"{_nanoseconds(window.length)}ns", "closed": window.closed}
             options["on"] = spec.time
-        for aggregate in spec.aggregates:
+        for aggregate in over(spec, label):
             column = aggregate.columns[0] if aggregate.columns else ROW
             base = frame[list(dict.fromkeys([*by, column]))]
             grouped = base.groupby(list(spec.key), dropna=False) if spec.key else base
@@ -161,7 +161,7 @@ def _polars_answer(spec: Rolling, frame: Any) -> Any:
     frame = frame.sort(_order(spec), maintain_order=True)
     made = []
     for label, window in spec.windows.items():
-        for aggregate in spec.aggregates:
+        for aggregate in over(spec, label):
             found = _polars_one(pl, aggregate, window, spec.time)
             found = found.over(list(spec.key)) if spec.key else found
             made.append(found.alias(f"{aggregate.output_name}_{label}"))
@@ -237,9 +237,9 @@ def _duckdb_answer(spec: Rolling, base: Any) -> Any:
             low = _nanoseconds(window.length) // 1000 - (not window.includes_start)
             high = "CURRENT ROW" if window.includes_end else "1 PRECEDING"
             frame = f"RANGE BETWEEN {low} PRECEDING AND {high}"
-        over = f"OVER ({partition}ORDER BY {ordered} {frame})"
-        for aggregate in spec.aggregates:
-            made.append(f'{_duckdb_one(aggregate)} {over} AS "{aggregate.output_name}_{label}"')
+        frame = f"OVER ({partition}ORDER BY {ordered} {frame})"
+        for aggregate in over(spec, label):
+            made.append(f'{_duckdb_one(aggregate)} {frame} AS "{aggregate.output_name}_{label}"')
     text = f"SELECT {ROW}, {', '.join(made)} FROM bench ORDER BY {ROW}"
     return base.sql(text).to_arrow_table()
 

@@ -46,7 +46,9 @@ def _rows(section: Section) -> list[tuple[str, Any, str | None]]:
 def _shape(section: Section) -> list[tuple[str, Any, str | None]]:
     spec, answers, data = section.spec, section.answers, section.data
     windows = len(spec.windows)
-    shape = f"{amount(len(spec.aggregates))} × {windows} window{'' if windows == 1 else 's'}"
+    each = len(spec.outputs) == len(spec.aggregates) * windows
+    shape = f"{amount(len(spec.aggregates))} {'×' if each else 'over'} {windows} window"
+    shape += "" if windows == 1 else "s"
     per = "row" if spec.every is None else "tick"
     made: list[tuple[str, Any, str | None]] = [
         (f"Answers a {per}", amount(len(spec.outputs)), shape)

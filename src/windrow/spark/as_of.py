@@ -16,7 +16,7 @@ from windrow.columns.as_of import (
 )
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
-from windrow.spark import tables
+from windrow.spark import masked, tables
 from windrow.spark.axis import quoted
 from windrow.spark.keyed import crossed, named, or_raise, order, sorted_by_key
 from windrow.spark.schema import can_cross, output_schema, told_apart, used_columns
@@ -31,6 +31,8 @@ def apply(
     refuse(spec)
     tables.refuse_without_tie(spec)
     tables.Options(partitions=partitions)  # refuses a number that is none
+    if spec.masked:
+        spec, events, *_ = masked.plain(spec, events, labels=labels.columns)
     spec, schema = tables.ready(spec, events)
     names = label_names(spec, on)
     others = labels.schema

@@ -66,12 +66,8 @@ def frame_rows(session: Any) -> int:
 
 def is_faster(spec: Rolling, most: int) -> bool:
     """Whether Spark is expected to be faster: it looks at every row of every frame again."""
-    looked_at = sum(
-        (window.n + window.after) * len(spec.aggregates)
-        for window in spec.windows.values()
-        if isinstance(window, Rows)
-    )
-    return looked_at <= most
+    windows = [spec.windows[label] for _, _, label in spec.outputs]
+    return sum(w.n + w.after for w in windows if isinstance(w, Rows)) <= most
 
 
 def native(df: Any, spec: Rolling, schema: T.StructType, partitions: int | None) -> Any:

@@ -41,10 +41,10 @@ def refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
     known = pa.schema([_known(field) for field in schema])
     columns = from_arrow_schema(known, prefer_timestamp_ntz=True)
 
-    def reason(windows: Any, aggregates: Any) -> str | None:
+    def reason(windows: Any, outputs: Any) -> str | None:
         part = copy.copy(spec)
-        part.windows, part.aggregates = windows, list(aggregates)
-        part.outputs = [(f"{a.output_name}_{w}", a, w) for w in windows for a in aggregates]
+        part.windows, part.outputs = windows, outputs
+        part.aggregates = list({id(a): a for _, a, _ in outputs}.values())
         try:
             if pipeline.streaming:
                 streams.planned(part, columns, streams.options_of(pipeline.call))
@@ -55,19 +55,22 @@ def refusals(pipeline: Any, schema: pa.Schema) -> list[tuple[Place, str]]:
             return str(error)
         return None
 
-    whole = reason(spec.windows, spec.aggregates)
+    whole = reason(spec.windows, spec.outputs)
     if whole is None:
         return []
-    harmless = ({"1s": time("1s")}, [Count().alias("rows")])
-    if spec.time is None or reason(*harmless) is not None:
+    second: dict[str, Any] = {"1s": time("1s")}
+    count = Count().alias("rows")
+    if spec.time is None or reason(second, [("rows", count, "1s")]) is not None:
         return [(("features",), whole)]
     found: list[tuple[Place, str]] = []
     for place, (label, window) in enumerate(spec.windows.items()):
-        said = reason({label: window}, harmless[1])
+        said = reason({label: window}, [("rows", count, label)])
         found += [] if said is None else [(("features", "windows", place), said)]
     for place, aggregate in enumerate(spec.aggregates):
-        alone = spec.windows if aggregate.kind == "sequential" else harmless[0]  # its ticks fit
-        said = reason(alone, [aggregate])
+        own, over = [output for output in spec.outputs if output[1] is aggregate], spec.windows
+        if aggregate.kind != "sequential":  # whose ticks fit
+            own, over = [("answer", aggregate, "1s")], second
+        said = reason(over, own)
         found += [] if said is None else [(("features", "aggregates", place), said)]
     return found or [(("features",), whole)]
 

@@ -1,6 +1,7 @@
 """Which columns come out, of which types: known before any job, from a table without rows."""
 
 import re
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
@@ -37,6 +38,14 @@ def written(text: str) -> StructType:
     return schema
 
 
+def schema_of(df: Any, given: Any = None) -> StructType:
+    """A table's columns: as given, as a StructType or its text, or as Spark finds them."""
+    schema = df.schema if given is None else written(given) if isinstance(given, str) else given
+    if not isinstance(schema, StructType):
+        raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
+    return schema
+
+
 def used_columns(spec: Rolling) -> list[str]:
     """The columns that the specification names, each once."""
     return list(dict.fromkeys([*spec.key, *read_columns(spec)]))
@@ -45,7 +54,7 @@ def used_columns(spec: Rolling) -> list[str]:
 def read_columns(spec: Rolling) -> list[str]:
     """The columns that windows read, each once; a key's only where an aggregate does."""
     names = [*([spec.time] if spec.time else []), *spec.tie]
-    names += [column for aggregate in spec.aggregates for column in aggregate.columns]
+    names += [column for aggregate in spec.aggregates for column in aggregate.reads]
     names += [column for window in spec.windows.values() for column in window_columns(window)]
     return list(dict.fromkeys(names))
 

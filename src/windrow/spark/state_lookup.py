@@ -1,7 +1,6 @@
 """One key's answers from a stream's state, through Spark's state reader; nothing is written."""
 
 import ast
-import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -12,6 +11,7 @@ from pyspark.sql import types as T
 
 from windrow.aggregates import REGISTRY, Aggregate
 from windrow.columns.cells import decoded
+from windrow.columns.contract import pairs_of
 from windrow.columns.stream_plan import Head
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
@@ -33,7 +33,7 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     if not heads:
         raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
     contract = next(iter(heads.values())).contract
-    spec = _agreed(features, contract) if features is not None else specification(contract)
+    spec = specification(contract) if features is None else _agreed(features, contract)
     frontier = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
     if frontier is None:
         raise Refused(f"{checkpoint}: no row was answered yet, there is no frontier to look from")
@@ -44,7 +44,8 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     shelves = {label: sight.recent for label, sight in head.sights.items() if sight.filled}
     cells = reader.rows(bucket, wanted | set(shelves.values()), own)
     label_row = own.append_column(
-        str(spec.time), pa.array([frontier], pa.int64()).cast(_arrow(contract["rows"][spec.time]))
+        str(spec.time),
+        pa.array([frontier], pa.int64()).cast(arrow_type(contract["rows"][spec.time])),
     )
     timed = [cells[n] for n in sorted(wanted) if n in cells]
     values: dict[str, Any] = {}
@@ -65,12 +66,12 @@ def _answers(
         key=spec.key,
         time=spec.time,
         windows={label: spec.windows[label]},
-        aggregates=spec.aggregates,
+        aggregates=[aggregate for _, aggregate, over in spec.outputs if over == label],
         min_rows=spec.min_rows,
         unit=spec.unit,
         threads=1,
     )
-    kept = {name: _arrow(contract["rows"][name]) for name in contract["kept"]}
+    kept = {name: arrow_type(contract["rows"][name]) for name in contract["kept"]}
     empty = pa.table({name: pa.array([], kind) for name, kind in kept.items()})
     events = pa.concat_tables([empty, *(t.select(list(kept)) for t in tables)])
     found = one.as_of(events.combine_chunks(), labels, on=spec.time)
@@ -160,7 +161,7 @@ def _key_columns(spec: Rolling, contract: dict[str, Any], key: Any) -> pa.Table:
         raise BadValue(f"the key is ({', '.join(spec.key)}): {key!r} has {len(parts)} parts")
     columns = {}
     for name, part in zip(spec.key, parts, strict=True):
-        kind = _arrow(contract["rows"][name])
+        kind = arrow_type(contract["rows"][name])
         try:
             columns[name] = pa.array([part], kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -174,7 +175,7 @@ _TIMESTAMP = re.compile(r"timestamp\[(\w+)(?:, tz=(.+))?\]")
 _DECIMAL = re.compile(r"decimal128\((\d+), (\d+)\)")
 
 
-def _arrow(text: str) -> pa.DataType:
+def arrow_type(text: str) -> pa.DataType:
     """An Arrow type from its name, as far as Spark has them in columns of a key or a value."""
     if found := _TIMESTAMP.fullmatch(text):
         return pa.timestamp(found[1], found[2])
@@ -193,14 +194,15 @@ def _agreed(features: Rolling, contract: dict[str, Any]) -> Rolling:
     """The specification, which must be the one of the state."""
     from windrow.spark.streams import _overflow_is_null
 
-    spec = copy.copy(features)
+    spec = features.plain()[0].part(lambda aggregate, _: aggregate.kind != "sequential")
     if spec.overflow is None:
         _overflow_is_null(spec)
     for what, mine, theirs in (
         ("key", list(spec.key), contract["key"]),
         ("time", spec.time, contract["time"]),
-        ("windows", {k: repr(w) for k, w in spec.windows.items()}, contract["windows"]),
+        ("windows", {k: repr(w) for k, w in spec.windows.items()}, _windows(contract)),
         ("aggregates", [_text(a) for a in spec.aggregates], contract["aggregates"]),
+        ("aggregates over windows", _pairs(spec), pairs_of(contract)),
     ):
         if mine != theirs:
             raise Refused(
@@ -209,19 +211,37 @@ def _agreed(features: Rolling, contract: dict[str, Any]) -> Rolling:
     return spec
 
 
+def _windows(contract: dict[str, Any]) -> dict[str, str]:
+    """The windows that rows are kept for."""
+    return {label: contract["windows"][label] for label in pairs_of(contract)}
+
+
+def _pairs(spec: Rolling) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {label: [] for label in spec.windows}
+    for _, aggregate, label in spec.outputs:
+        found[label].append(_text(aggregate))
+    return found
+
+
 def _text(aggregate: Aggregate) -> str:
     return f"{aggregate.identification}({','.join(aggregate.columns)})"
 
 
 def specification(contract: dict[str, Any]) -> Rolling:
     """The specification that a state names: windrow's own aggregates, without their aliases."""
-    windows = {label: _built(text) for label, text in contract["windows"].items()}
+    windows = {label: _built(text) for label, text in _windows(contract).items()}
+    aggregates = [_aggregate(text) for text in contract["aggregates"]]
+    if "pairs" in contract:
+        aggregates = [
+            aggregate.over(*(label for label in windows if text in contract["pairs"][label]))
+            for aggregate, text in zip(aggregates, contract["aggregates"], strict=True)
+        ]
     spec = Rolling(
         key=contract["key"] or None,
         time=contract["time"],
         tie="any",
         windows=windows,
-        aggregates=[_aggregate(text) for text in contract["aggregates"]],
+        aggregates=aggregates,
     )
     return _agreed(spec, contract)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from windrow.columns.carried import PLACE, SOURCE, TEXT, taken_out
 from windrow.columns.cells import decoded
@@ -21,6 +21,7 @@ from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Rows
 from windrow.spark.envelopes import BUCKET
+from windrow.spark.state_lookup import arrow_type
 from windrow.times import EPOCH
 
 SOURCES = [T.StructField(SOURCE, T.StringType()), T.StructField(PLACE, T.LongType())]
@@ -108,6 +109,9 @@ def from_checkpoint(checkpoint: str, schema: T.StructType, session: Any = None) 
     until = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
     if until is None:
         raise Refused(f"{checkpoint}: no row was answered yet: begin a new checkpoint")
+    made = [name for name in contract["kept"] if name not in schema.names]  # by where()
+    kinds = [from_arrow_type(arrow_type(contract["rows"][name])) for name in made]
+    schema = T.StructType([*schema.fields, *map(T.StructField, made, kinds)])
     spaces = {
         name: reader.option("stateVarName", name)
         .load(str(checkpoint))

@@ -19,6 +19,7 @@ from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.sequential import metadata
 from windrow.slides import Rows, Time
+from windrow.spark import masked
 from windrow.spark.axis import axis, clock, quoted
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named
@@ -87,6 +88,10 @@ def options_of(given: dict[str, Any]) -> StreamOptions:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The stream with its answers, as its specification says when they come out."""
     options = options_of(given)
+    if spec.masked:
+        past = masked.with_history(options.history, spec)
+        spec, df, _, made = masked.plain(spec, df)
+        return apply(spec, df, **given | {"history": past}).drop(*made)
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     refuse_other_providers(df.sparkSession)
@@ -224,22 +229,20 @@ def _nullable(field: T.StructField, spec: Rolling, options: StreamOptions) -> T.
 
 def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
     """Say what a stream cannot do, before it is started."""
-    for aggregate in spec.aggregates:
-        for window in spec.windows.values():
-            require("Spark streams", aggregate.kind, window.kind)
+    for _, aggregate, label in spec.outputs:
+        require("Spark streams", aggregate.kind, spec.windows[label].kind)
     spec.check_columns([*schema.names])
     for label, window in spec.windows.items():
         if window.after:  # type: ignore[union-attr]
             raise Refused(f"window {label!r} looks ahead, at rows that have not come yet")
-        if isinstance(window, Rows) and window.within is None and _keeps_rows(spec):
+        if isinstance(window, Rows) and window.within is None and _keeps_rows(spec, label):
             raise Refused(
                 f"window {label!r} could reach back for ever: say how far on a stream, "
                 f'rows({window.n}, within="30d")'
             )
     way: Any = spec.emit if spec.every is None else "every"
-    for aggregate in spec.aggregates:
-        for window in spec.windows.values():
-            require_emission(way, aggregate.kind, window.kind)
+    for _, aggregate, label in spec.outputs:
+        require_emission(way, aggregate.kind, spec.windows[label].kind)
     if options.late is not None and not spec.answers_rows:
         raise Refused("late= passes late rows on, and here no rows come out, but keys")
     if options.gone is not None and spec.emit != "changes":
@@ -264,9 +267,9 @@ def refuse_other_times(spec: Rolling, schema: T.StructType) -> None:
         )
 
 
-def _keeps_rows(spec: Rolling) -> bool:
-    """Whether any aggregate looks at rows again: sequential ones do not."""
-    return any(aggregate.kind != "sequential" for aggregate in spec.aggregates)
+def _keeps_rows(spec: Rolling, label: str) -> bool:
+    """Whether any aggregate over a window looks at rows again: sequential ones do not."""
+    return any(a.kind != "sequential" for _, a, over in spec.outputs if over == label)
 
 
 def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
@@ -379,6 +382,8 @@ _WHEN = {
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """How the stream runs: its operator, its state, and what each answer costs."""
     options = options_of(given)
+    if spec.masked:
+        spec, df, *_ = masked.plain(spec, df)
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key: one task"

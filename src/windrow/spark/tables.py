@@ -15,13 +15,13 @@ from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Bounds, Kept, Rows
-from windrow.spark import stretches
+from windrow.spark import masked, stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
 from windrow.spark.keyed import comparable, crossed, keyed_worker, shown
 from windrow.spark.native import FRAME_ROWS, frame_rows, is_faster, native, why_not_native
 from windrow.spark.order import by_number, how_sorted, place
-from windrow.spark.schema import can_cross, empty_table, output_schema, written
+from windrow.spark.schema import can_cross, empty_table, output_schema, schema_of
 from windrow.support import require
 
 STRETCH_ROWS = 5_000_000
@@ -112,9 +112,8 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
 
 def _refuse(spec: Rolling) -> None:
     spec.refuse_emission("a Spark table")
-    for aggregate in spec.aggregates:
-        for window in spec.windows.values():
-            require("Spark tables", aggregate.kind, window.kind)
+    for _, aggregate, label in spec.outputs:
+        require("Spark tables", aggregate.kind, spec.windows[label].kind)
     refuse_without_tie(spec)
 
 
@@ -144,6 +143,9 @@ def refuse_without_tie(spec: Rolling) -> None:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The table with its answers: lazy, but for borders and counts where those are needed."""
     options = options_of(given)
+    if spec.masked:
+        spec, df, schema, made = masked.plain(spec, df, options.schema)
+        return apply(spec, df, **given | {"schema": schema}).drop(*made)
     spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, worth_crossing(df, options))
@@ -185,12 +187,7 @@ def _refuse_without_bytes(spec: Rolling, schema: StructType) -> None:
 
 def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructType]:
     """A copy that can travel, and the table's columns."""
-    if schema is None:
-        schema = df.schema
-    elif isinstance(schema, str):
-        schema = written(schema)
-    if not isinstance(schema, StructType):
-        raise BadSpecification(f"schema= is a StructType or its text, not {schema!r}")
+    schema = schema_of(df, schema)
     spec = copy.copy(spec)
     spec.threads = 1
     travelling = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
@@ -278,6 +275,9 @@ def _stretched(
 def explain(spec: Rolling, df: Any, **given: Any) -> str:
     """Which path, how many partitions, how many copies of a row; counts rows where it must."""
     options = options_of(given)
+    if spec.masked:
+        spec, df, schema, _ = masked.plain(spec, df, options.schema)
+        return explain(spec, df, **given | {"schema": schema})
     spec, schema = ready(spec, df, options.schema)
     out = output_schema(spec, schema)
     chosen = choose(spec, schema, options, worth_crossing(df, options))

@@ -1,0 +1,93 @@
+"""Columns for aggregates that count only some rows: their inputs, missing in all others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.aggregates.where import Masked, Where
+from windrow.columns.column import array_of, numbers_of, plain_column, valid_of
+from windrow.columns.ranges import Array
+from windrow.errors import BadSpecification
+from windrow.rolling import Rolling
+
+
+def plain(spec: Rolling, table: pa.Table) -> tuple[Rolling, pa.Table]:
+    """A specification whose aggregates count all rows, and the table with the columns it needs."""
+    if not spec.masked:
+        return spec, table
+    answers = {name for name, _, _ in spec.outputs}
+    spec.check_columns([name for name in table.column_names if name not in answers])
+    spec, columns = spec.plain()
+    for column in columns:
+        table = table.append_column(column.name, _made(table, column))
+    return spec, table
+
+
+def _made(table: pa.Table, masked: Masked) -> pa.Array:
+    counts = np.logical_and.reduce([_holds(table, where) for where in masked.where])
+    if masked.column is None:
+        return array_of(counts, ~counts)
+    rows = array_of(np.arange(table.num_rows), ~counts)
+    return plain_column(table[masked.column]).take(rows)
+
+
+def _holds(table: pa.Table, where: Where) -> Array:
+    """In which rows it is true."""
+    if pa.types.is_null(table[where.column].type):
+        return np.zeros(table.num_rows, np.bool_)
+    column = plain_column(table[where.column])
+    if not where.values and not pa.types.is_boolean(column.type):
+        raise BadSpecification(
+            f"{where}: column {where.column!r} has type {column.type}, and is neither true nor "
+            f"false: say which values count, .where({where.column!r}, ...)"
+        )
+    if not where.values:
+        return _true(column)
+    found = np.zeros(table.num_rows, np.bool_)
+    for value in where.values:
+        found |= _true(pc.equal(column, _scalar(where, value, column.type)))
+    return found
+
+
+def _scalar(where: Where, value: Any, kind: pa.DataType) -> pa.Scalar:
+    """A value in the column's type."""
+    why = "it is of another kind"
+    if _FAMILIES[type(value)](kind):
+        try:
+            return pa.scalar(value).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
+            why = str(error)
+    raise BadSpecification(
+        f"{where}: column {where.column!r} has type {kind}, which is never {value!r}: {why}"
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+_FAMILIES: dict[type, Callable[[pa.DataType], bool]] = {
+    bool: pa.types.is_boolean,
+    int: _is_number,
+    float: _is_number,
+    str: _is_text,
+    bytes: _is_bytes,
+}
+"""Which columns can have a value of Python's."""
+
+
+def _true(column: pa.Array) -> Array:
+    valid, truth = valid_of(column), numbers_of(column)
+    return truth if valid is None else truth & valid
