@@ -260,6 +260,20 @@ def test_batch_by_batch_equals_one_call(
             ), name
 
 
+@pytest.mark.parametrize("time", ["t", None])
+@pytest.mark.parametrize("window", [wr.rows(2), wr.rows(1, after=1), wr.rows(2**70, ending=1)])
+def test_ties_in_other_batches_are_waited_for(time: Any, window: Any) -> None:
+    table = pa.table({"t": [1, 1, 1, 2, 2, 3], "e": [5, 3, 4, 9, 1, 0], "x": [1, 2, 4, 8, 16, 32]})
+    spec = wr.Rolling(
+        time=time, tie="e", windows={"w": window}, aggregates=[wr.Sum("x"), wr.Last("x")]
+    )
+    stream = spec.stream()
+    parts = [stream.push(table.slice(row, 1)) for row in range(6)] + [stream.finish()]
+    single = spec(table)
+    assert pa.concat_tables(parts).sort_by("x").to_pylist() == single.sort_by("x").to_pylist()
+    assert len(parts[-1]) == (6 if time is None else 1 + window.after)
+
+
 def test_batches_keep_only_live_rows() -> None:
     spec = wr.Rolling(key="k", time="t", windows=[wr.time(50)], aggregates=[wr.Sum("x")])
     stream = spec.stream()

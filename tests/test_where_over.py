@@ -175,6 +175,13 @@ def test_values_of_every_type(column: Any, values: tuple[Any, ...], rows: list[i
     assert (spec(table).column(2)[-1].as_py() or []) == rows
 
 
+def test_categories_keep_their_order() -> None:
+    sizes = pa.DictionaryArray.from_arrays([0, 2, 1, 0], ["small", "large", "huge"], ordered=True)
+    table = pa.table({"size": sizes, "ok": [True, False, True, True]})
+    spec = wr.Rolling(windows=[wr.rows(9)], aggregates=[wr.Max("size").where("ok")])
+    assert spec(table).column(2).to_pylist() == ["small", "small", "large", "large"]
+
+
 def test_names() -> None:
     spec = wr.Rolling(
         windows=[wr.rows(2)],

@@ -17,7 +17,10 @@ def named_windows(given: Any) -> dict[str, WindowSpec]:
     if isinstance(given, Mapping):
         found = {str(name): as_window(window) for name, window in given.items()}
     else:
-        listed = [given] if isinstance(given, (str, Rows, Time, Bounds, Kept)) else list(given)
+        alone = isinstance(given, (str, Rows, Time, Bounds, Kept)) or not isinstance(
+            given, Iterable
+        )
+        listed = [given] if alone else list(given)
         windows = [as_window(window) for window in listed]
         found = {window.label: window for window in windows}
         if len(found) < len(windows):
@@ -40,7 +43,8 @@ def check_policies(name: str, window: WindowSpec) -> None:
 
 def aggregates_of(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
     """Copies of the aggregates, with what holds for all of them."""
-    listed: Iterable[Any] = [given] if isinstance(given, (Aggregate, type)) else given
+    alone = isinstance(given, (Aggregate, type, str)) or not isinstance(given, Iterable)
+    listed: Iterable[Any] = [given] if alone else given
     found = []
     for item in listed:
         aggregate = copy.copy(as_aggregate(item, in_rolling=True))

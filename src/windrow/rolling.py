@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from windrow.asked import aggregates_of, check_policies, named_windows, paired
 from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
 from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec
-from windrow.times import Duration, Length, duration
+from windrow.times import Duration, Length, duration, unit_of
 
 Window = Spec | str
 """What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
@@ -81,19 +82,18 @@ class Rolling:
         if time is not None and not isinstance(time, str):
             raise BadSpecification(f"time= is the name of a column, not {time!r}")
         self.time = time
+        _one_of("nan", nan, (None, "value", "missing"))
+        _one_of("overflow", overflow, (None, "error", "null"))
         self.aggregates = aggregates_of(aggregates, nan, overflow)
         self.windows, pairs = paired(self.aggregates, named_windows(windows))
         for name, window in self.windows.items():
             if self.time is None and window.needs_time:
                 raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
             check_policies(name, window)
-        if not isinstance(min_rows, int) or isinstance(min_rows, bool) or min_rows < 0:
-            raise BadSpecification(f"min_rows= is a number of rows, not {min_rows!r}")
-        self.min_rows = min_rows
-        self.unit = unit
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise BadSpecification(f"threads= is a number from 1 on, not {threads!r}")
-        self.threads = threads
+        self.min_rows = _count(min_rows, 0, "min_rows= is a number of rows")
+        self.unit = None if unit is None else unit_of(unit)
+        what = "threads= is a number from 1 on"
+        self.threads = None if threads is None else _count(threads, 1, what)
         if algorithm not in COLUMN_ALGORITHMS:
             raise BadSpecification(
                 f"algorithm= is one of {', '.join(COLUMN_ALGORITHMS)}, not {algorithm!r}"
@@ -274,6 +274,10 @@ class Rolling:
                     f"{user}: there is no column {column!r}; {hint}"
                     f"the table has {', '.join(map(repr, names)) or 'no columns'}"
                 )
+            if names.count(column) > 1:
+                raise BadSpecification(
+                    f"{user}: the table has {names.count(column)} columns {column!r}: rename them"
+                )
         for name, aggregate, _ in self.outputs:
             if name in names and self.answers_rows:
                 raise BadSpecification(
@@ -302,9 +306,27 @@ COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "greedy", "b_int", 
 EMISSIONS = ("rows", "changes", "immediately")
 
 
+def _one_of(what: str, given: Any, known: tuple[Any, ...]) -> None:
+    if given not in known:
+        said = ", ".join(repr(word) for word in known if word is not None)
+        raise BadSpecification(f"{what}= is one of {said}, not {given!r}")
+
+
+def _count(given: Any, least: int, what: str) -> int:
+    try:
+        count = operator.index(given)
+    except TypeError:
+        raise BadSpecification(f"{what}, not {given!r}") from None
+    if isinstance(given, bool) or count < least:
+        raise BadSpecification(f"{what}, not {given!r}")
+    return count
+
+
 def _names(given: Any, what: str) -> tuple[str, ...]:
     if given is None:
         return ()
+    if not isinstance(given, Iterable):
+        raise BadSpecification(f"{what}= takes names of columns, not {given!r}")
     names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str):

@@ -273,10 +273,20 @@ def _to_datetime64(unit: str, ticks: int) -> np.datetime64:
     return np.datetime64(ticks, unit)  # type: ignore[call-overload,no-any-return]
 
 
+def unit_of(word: Any) -> str:
+    """The short name of a unit of time.
+
+    >>> unit_of("seconds")
+    's'
+    """
+    found = _UNITS.get(word) if isinstance(word, str) else None
+    if found is None:
+        raise BadSpecification(f"unit={word!r} is not one of {', '.join(NANOSECONDS)}")
+    return found
+
+
 def _clock_in_units(unit: str) -> Clock:
-    factor = NANOSECONDS.get(_UNITS.get(unit, ""), 0)
-    if not factor:
-        raise BadSpecification(f"unit={unit!r} is not one of {', '.join(NANOSECONDS)}")
+    factor = NANOSECONDS[unit_of(unit)]
     return Clock(
         f"numbers of {unit}", "ns", partial(_from_number, unit, factor), partial(_to_number, factor)
     )

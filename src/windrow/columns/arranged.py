@@ -302,7 +302,7 @@ def _compiled(task: Task, arrays: Arrays, slot: OwnSlot) -> tuple[pa.Array, int]
         task.columns = slot.columns
         found = whole_products(task, out, inputs, valid, counts, lifted=True)
         return found, _too_large(task, found)
-    return array_of(out, mask=task.missing()), 0
+    return task.numbers(out), 0
 
 
 def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:

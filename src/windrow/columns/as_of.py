@@ -14,10 +14,10 @@ import pyarrow as pa
 from windrow.columns import bounds as find
 from windrow.columns import engine
 from windrow.columns.answers import answer
-from windrow.columns.column import array_of, numbers_of, plain_column
+from windrow.columns.column import array_of, numbers_of, plain_column, whole_column
 from windrow.columns.jit import njit
 from windrow.columns.masked import plain
-from windrow.columns.prepare import Prepared
+from windrow.columns.prepare import Prepared, same_clock
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
 from windrow.errors import BadSpecification, BadValue, Refused
@@ -156,7 +156,7 @@ def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Tab
     size = labels.num_rows
     columns: dict[str, Any] = {}
     for name in used:
-        array = plain_column(events[name])
+        array = plain_column(events[name]) if name in names else whole_column(events[name])
         if name in names:
             other = plain_column(labels[names[name]])
             if name == spec.time and other.null_count:
@@ -164,9 +164,10 @@ def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Tab
                     missing_label_times(names[name], f"{other.null_count:,} of {size:,}")
                 )
             if other.type != array.type:
+                same_clock(array.type, name, other.type, names[name])
                 try:
                     other = other.cast(array.type)
-                except pa.ArrowInvalid as error:
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise BadSpecification(
                         f"the labels' {names[name]!r} has type {other.type}, the events' {name!r} "
                         f"has {array.type}: {error}"

@@ -25,7 +25,8 @@ class Batches:
     [9.0]
 
     A row of time t is in the window of its peers, so it waits until a later row of its key has
-    come (with ``after``, one that is later by more than that). Kept are the rows that a later
+    come (with ``after``, one that is later by more than that). With ``tie=``, windows of rows wait
+    for that too: a row of the same time may still come before it. Kept are the rows that a later
     window can still reach, and those that wait. Within a batch rows may be in any order; a key's
     rows must not be before those of earlier batches.
     """
@@ -115,10 +116,11 @@ class Batches:
         final = np.ones(ready.size, np.bool_)
         needed = np.zeros(ready.size, np.bool_)
         age = self._age(ready)
+        settled = self._settled(age, ready) if self.spec.tie else size
         for label, window in self.spec.windows.items():
             if isinstance(window, Rows):
-                final &= place + window.after < size
-                reached = place >= size - window.ending - window.n + 1
+                final &= place + min(window.after, ready.size) < settled
+                reached = place > size - min(window.ending + window.n, ready.size + 1)
                 if window.within is not None:
                     reached &= age < engine.limit(ready, window.within, label)
                 needed |= reached
@@ -130,6 +132,13 @@ class Batches:
             needed |= (age <= oldest) if window.includes_start else (age < oldest)
         needed |= self._reached_by_waiting(ready, final)
         return self._back(ready, final), self._back(ready, needed)
+
+    @staticmethod
+    def _settled(age: Array, ready: Prepared) -> Array:
+        """How many rows of a key no later one can stand between: all but those of its last time."""
+        before = np.concatenate([[0], np.cumsum(age > 0)])
+        starts, ends = ready.offsets[:-1], ready.offsets[1:]
+        return np.repeat(before[ends] - before[starts], ends - starts)
 
     @staticmethod
     def _age(ready: Prepared) -> Array:

@@ -132,19 +132,42 @@ def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
     return plain.cast(kind)
 
 
-def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One contiguous array without a dictionary."""
+def whole_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """One contiguous array."""
     if not isinstance(array, pa.ChunkedArray):
-        whole = array
-    elif array.num_chunks == 1:  # combine_chunks would copy it
-        whole = array.chunk(0)
-    else:
-        whole = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        return array
+    if array.num_chunks == 1:  # combine_chunks would copy it
+        return array.chunk(0)
+    return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+
+
+def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """One contiguous array, of a type that Arrow's functions take."""
+    whole = whole_column(array)
+    if pa.types.is_run_end_encoded(whole.type):
+        whole = pc.run_end_decode(whole)
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
-    if pa.types.is_null(whole.type):
-        whole = whole.cast(pa.float64())
+    kind = whole.type
+    if pa.types.is_null(kind):
+        return whole.cast(pa.float64())
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return whole.cast(pa.large_string() if kind == pa.string_view() else pa.large_binary())
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return whole.cast(pa.decimal128(kind.precision, kind.scale))
     return whole
+
+
+def value_column(array: pa.ChunkedArray | pa.Array, name: str) -> Column:
+    """A column's numbers and mask; categories that have an order keep it."""
+    whole = whole_column(array)
+    if pa.types.is_dictionary(whole.type) and whole.type.ordered:
+        words = plain_column(whole.dictionary)
+        texts = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
+        if texts and not words.null_count and len(pc.unique(words)) == len(words):
+            codes = numbers_of(pc.fill_null(whole.indices, 0)).astype(np.int64)
+            return Column(name, codes, valid_of(whole), words.type, words)
+    return number_column(plain_column(whole), name)
 
 
 def number_column(array: pa.Array, name: str) -> Column:

@@ -9,7 +9,7 @@ from windrow.columns.column import plain_column
 from windrow.columns.jit import njit
 from windrow.columns.kept import kept_bounds
 from windrow.columns.masked import plain
-from windrow.columns.prepare import Prepared, time_column
+from windrow.columns.prepare import Prepared, same_clock, time_column
 from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.columns.sequential import sequential_answers
 from windrow.errors import BadSpecification
@@ -18,7 +18,7 @@ from windrow.slides import Kept, Rows, Time, WindowSpec
 from windrow.support import require
 from windrow.times import Duration
 
-_LIMIT = 1 << 62
+LIMIT = 1 << 62
 
 
 def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepared:
@@ -167,7 +167,7 @@ def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
     youngest = int(table.time[ends[kept] - 1].max())
     oldest = int(table.time[starts[kept]].min())
     span = youngest - oldest + 1
-    if max(abs(youngest), abs(oldest)) + 3 * span >= _LIMIT:
+    if max(abs(youngest), abs(oldest)) + 3 * span >= LIMIT:
         raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     length, ending, after = (min(x, span + 1) for x in found)
     return length, ending, after
@@ -185,6 +185,7 @@ def bound_column(spec: Rolling, table: Prepared, name: str) -> Array:
     kind = plain_column(table.table[spec.time]).type
     array = plain_column(table.table[name])
     if array.type != kind:
+        same_clock(kind, spec.time, array.type, name)
         try:
             array = array.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

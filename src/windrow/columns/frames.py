@@ -1,16 +1,20 @@
 """The tables people have, in and out: each becomes Arrow columns, answers go back as it came."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.columns import as_of, engine
 from windrow.columns.column import array_of, numbers_of, valid_of
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling, window_columns
+
+_NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_WHOLE_IN_FLOATS = 1 << 53
 
 
 def apply(spec: Rolling, table: Any) -> Any:
@@ -19,25 +23,190 @@ def apply(spec: Rolling, table: Any) -> Any:
         result = apply(spec, pa.Table.from_batches([table])).combine_chunks()
         batches = result.to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
+    table = _collected(table)
+    answers = engine.run(spec, as_arrow(spec, table))
+    if spec.every is not None:
+        return _made(table, answers)
+    return _beside(table, answers, spec)
+
+
+def as_of_frames(spec: Rolling, events: Any, labels: Any, on: Any, strict: bool) -> Any:
+    """See ``Rolling.as_of``; the answer is of the labels' type."""
+    as_of.refuse(spec)
+    events, labels = _collected(events), _collected(labels)
+    names = as_of.label_names(spec, on)
+    as_of.check_labels(spec, names, _names_of(labels))
+    hidden = {name for name, _, _ in spec.outputs}
+    asked = _some(labels, dict.fromkeys(names.values()))
+    known = _some(events, _needed(spec, [n for n in _names_of(events) if n not in hidden]))
+    return _beside(labels, as_of.run(spec, known, asked, on, strict))
+
+
+def explain(spec: Rolling, table: Any, count_combines: bool) -> str:
+    """See ``Rolling.explain``."""
+    from windrow.columns.explain import explain_columns
+
+    return explain_columns(spec, as_arrow(spec, table), count_combines)
+
+
+def whole_as_arrow(table: Any) -> pa.Table:
+    """All columns of a table, as Arrow."""
+    table = _collected(table)
+    names = _names_of(table)
+    return _some(table, list(table.columns) if _is(table, "pandas", "DataFrame") else names)
+
+
+def as_arrow(spec: Rolling, table: Any) -> pa.Table:
+    """The columns that the specification needs, as Arrow."""
+    table = _collected(table)
+    return _some(table, _needed(spec, _names_of(table)))
+
+
+# --- in ------------------------------------------------------------------------------------------
+
+
+def _is(table: Any, module: str, name: str) -> bool:
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(table, getattr(loaded, name))
+
+
+def _collected(table: Any) -> Any:
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    return table.collect() if _is(table, "polars", "LazyFrame") else table
+
+
+def _names_of(table: Any) -> list[str]:
+    """The columns of a table; of a pandas frame also the levels of its index that have names."""
     if isinstance(table, pa.Table):
-        answers = engine.run(spec, table)
-        if spec.every is not None:
-            return pa.table(answers)
-        for name, array in answers.items():
-            table = table.append_column(_field(spec, name, array), array)
-        return table
+        return list(table.column_names)
     if _is(table, "pandas", "DataFrame"):
-        return _pandas(spec, table)
-    if _is(table, "polars", "LazyFrame"):
-        return apply(spec, table.collect())
+        columns = list(table.columns)
+        return columns + [n for n in table.index.names if n is not None and n not in columns]
     if _is(table, "polars", "DataFrame"):
-        polars = sys.modules["polars"]
-        answers = engine.run(spec, table.select(_needed(spec, table.columns)).to_arrow())
-        made = polars.from_arrow(pa.table(answers))
-        return made if spec.every is not None else table.hstack(made)
+        return list(table.columns)
     if isinstance(table, Mapping):
-        return _arrays(spec, table)
-    raise _unknown(table)
+        return list(table)
+    more = ""
+    if hasattr(table, "to_frame"):
+        more = "; to_frame() makes one of it"
+    elif hasattr(table, "__arrow_c_stream__"):
+        more = "; pyarrow.table(...) makes one of it"
+    raise BadSpecification(
+        f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
+        "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
+        f"{more}"
+    )
+
+
+def _needed(spec: Rolling, names: list[str]) -> list[str]:
+    spec.check_columns(names)
+    used = {*spec.key, *spec.tie, spec.time}
+    used |= {column for aggregate in spec.aggregates for column in aggregate.reads}
+    for window in spec.windows.values():
+        used |= {*window_columns(window)}
+    return [name for name in names if name in used]
+
+
+def _some(table: Any, names: Iterable[str]) -> pa.Table:
+    """Some columns of a table that is no Spark table."""
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping):
+        size = _size(table)
+        columns = {name: _array(name, table[name]) for name in names}
+    elif _is(table, "pandas", "DataFrame"):
+        size = len(table)
+        columns = {name: _array(name, _series(table, name)) for name in names}
+    else:
+        size = table.height
+        columns = {name: _array(name, table[name]) for name in names}
+    return pa.table(columns or {"": pa.nulls(size)})
+
+
+def _size(table: Mapping[str, Any]) -> int:
+    for name, values in table.items():
+        single = type(values) is str or not hasattr(values, "__len__")
+        dimensions = 0 if single else getattr(values, "ndim", 1)
+        if dimensions != 1:
+            raise BadSpecification(f"column {name!r} has {dimensions} dimensions; a column has one")
+    sizes = {name: len(values) for name, values in table.items()}
+    if len(set(sizes.values())) > 1:
+        raise BadSpecification(f"columns have different lengths: {sizes}")
+    return next(iter(sizes.values()), 0)
+
+
+def _series(frame: Any, name: str) -> Any:
+    return frame[name] if name in frame.columns else frame.index.get_level_values(name).to_series()
+
+
+def _array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+    try:
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return values
+        if _is(values, "pandas", "Series"):
+            return pa.array(values, from_pandas=True)
+        if _is(values, "polars", "Series"):
+            return values.to_arrow()
+        return _of_numpy(name, values)
+    except _NO_COLUMN as error:
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise BadValue(
+            f"column {name!r} ({kind}) cannot be taken: {error}. Convert it to one type that Arrow "
+            "has"
+        ) from error
+
+
+def _of_numpy(name: str, values: Any) -> pa.Array:
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise BadSpecification(f"column {name!r} has {array.ndim} dimensions; a column has one")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
+        return array_of(array, mask)
+    if array.dtype.kind in "mM":
+        array = array.astype(_arrow_unit(array.dtype))
+    return pa.array(array, mask=mask)
+
+
+def _arrow_unit(kind: Any) -> Any:
+    """The coarsest unit of times that Arrow has and that holds those of NumPy's."""
+    unit, _ = np.datetime_data(kind)
+    if kind.kind == "M" and unit in ("Y", "M", "W", "D"):
+        unit = "D"
+    elif unit in ("W", "D", "h", "m"):
+        unit = "s"
+    return np.dtype(f"{kind.kind}8[{unit}]")
+
+
+# --- out -----------------------------------------------------------------------------------------
+
+
+def _beside(table: Any, answers: dict[str, pa.Array], spec: Rolling | None = None) -> Any:
+    """The table with answers as further columns."""
+    if _is(table, "pandas", "DataFrame"):
+        return table.assign(**{n: _pandas(a).set_axis(table.index) for n, a in answers.items()})
+    if _is(table, "polars", "DataFrame"):
+        return table.hstack(sys.modules["polars"].from_arrow(pa.table(answers)))
+    if isinstance(table, Mapping):
+        return {**table, **_made(table, answers)}
+    for name, array in answers.items():
+        table = table.append_column(name if spec is None else _field(spec, name, array), array)
+    return table
+
+
+def _made(table: Any, answers: dict[str, pa.Array]) -> Any:
+    """Answers alone, as a table of the same type."""
+    if _is(table, "pandas", "DataFrame"):
+        pandas = sys.modules["pandas"]
+        return pandas.DataFrame({name: _pandas(array) for name, array in answers.items()})
+    if _is(table, "polars", "DataFrame"):
+        return sys.modules["polars"].from_arrow(pa.table(answers))
+    if isinstance(table, Mapping):
+        return {name: _numpy(array) for name, array in answers.items()}
+    return pa.table(answers)
 
 
 def _field(spec: Rolling, name: str, array: pa.Array) -> pa.Field:
@@ -47,103 +216,15 @@ def _field(spec: Rolling, name: str, array: pa.Array) -> pa.Field:
     return pa.field(name, array.type, metadata=texts)
 
 
-def as_of_frames(spec: Rolling, events: Any, labels: Any, on: Any, strict: bool) -> Any:
-    """See ``Rolling.as_of``; the answer is of the labels' type."""
-    answers = as_of.run(spec, as_arrow(spec, events), whole_as_arrow(labels), on, strict)
-    if _is(labels, "pandas", "DataFrame"):
-        return labels.assign(
-            **{n: a.to_pandas().set_axis(labels.index) for n, a in answers.items()}
-        )
-    if _is(labels, "polars", "DataFrame"):
-        return labels.hstack(sys.modules["polars"].from_arrow(pa.table(answers)))
-    if isinstance(labels, Mapping):
-        return {**labels, **{name: _numpy(array) for name, array in answers.items()}}
-    table = whole_as_arrow(labels)
-    for name, array in answers.items():
-        table = table.append_column(name, array)
-    return table
-
-
-def whole_as_arrow(table: Any) -> pa.Table:
-    """All columns of a table, as Arrow."""
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if isinstance(table, pa.Table):
-        return table
-    if _is(table, "pandas", "DataFrame"):
-        return pa.table({n: pa.array(table[n], from_pandas=True) for n in table.columns})
-    if _is(table, "polars", "DataFrame"):
-        return table.to_arrow()
-    if isinstance(table, Mapping):
-        return pa.table({name: _array(name, x) for name, x in table.items()})
-    raise _unknown(table)
-
-
-def _unknown(table: Any) -> BadSpecification:
-    return BadSpecification(
-        f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
-        "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
-    )
-
-
-def as_arrow(spec: Rolling, table: Any) -> pa.Table:
-    """Just the columns the specification needs, as Arrow."""
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if isinstance(table, pa.Table):
-        return table
-    if _is(table, "pandas", "DataFrame"):
-        names = _needed(spec, list(table.columns))
-        return pa.table({name: pa.array(table[name], from_pandas=True) for name in names})
-    if _is(table, "polars", "LazyFrame"):
-        table = table.collect()
-    if _is(table, "polars", "DataFrame"):
-        arrow: pa.Table = table.select(_needed(spec, table.columns)).to_arrow()
-        return arrow
-    return pa.table({name: _array(name, x) for name, x in table.items()})
-
-
-def _is(table: Any, module: str, name: str) -> bool:
-    loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(table, getattr(loaded, name))
-
-
-def _needed(spec: Rolling, names: list[str]) -> list[str]:
-    spec.check_columns(names)
-    used = {*spec.key, *spec.tie, spec.time}
-    used |= {column for aggregate in spec.aggregates for column in aggregate.reads}
-    for window in spec.windows.values():
-        used |= {*window_columns(window)}
-    return [name for name in names if name in used] or names[:1]
-
-
-def _pandas(spec: Rolling, frame: Any) -> Any:
-    pandas = sys.modules["pandas"]
-    answers = engine.run(spec, as_arrow(spec, frame))
-    if spec.every is not None:
-        return pandas.DataFrame({name: array.to_pandas() for name, array in answers.items()})
-    made = {name: array.to_pandas().set_axis(frame.index) for name, array in answers.items()}
-    return frame.assign(**made)
-
-
-def _array(name: str, values: Any) -> pa.Array:
-    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise BadSpecification(f"column {name!r} has {array.ndim} dimensions; a column has one")
-    if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative:
-        return array_of(array, mask)
-    return pa.array(array, mask=mask)
-
-
-def _arrays(spec: Rolling, table: Mapping[str, Any]) -> dict[str, Any]:
-    columns = {name: _array(name, values) for name, values in table.items()}
-    sizes = {name: len(column) for name, column in columns.items()}
-    if len(set(sizes.values())) > 1:
-        raise BadSpecification(f"columns have different lengths: {sizes}")
-    answers = engine.run(spec, pa.table(columns))
-    made = {name: _numpy(array) for name, array in answers.items()}
-    return made if spec.every is not None else {**table, **made}
+def _pandas(array: pa.Array) -> Any:
+    """As pandas has it: integers with missing ones are floats, unless these would change them."""
+    if pa.types.is_integer(array.type) and array.null_count:
+        ends = pc.min_max(array).as_py()
+        if ends["min"] is not None and max(-ends["min"], ends["max"]) > _WHOLE_IN_FLOATS:
+            pandas = sys.modules["pandas"]
+            kind = pandas.UInt64Dtype() if pa.types.is_uint64(array.type) else pandas.Int64Dtype()
+            return array.to_pandas(types_mapper=lambda _: kind)
+    return array.to_pandas()
 
 
 def _numpy(array: pa.Array) -> Any:
@@ -157,10 +238,3 @@ def _numpy(array: pa.Array) -> Any:
     if pa.types.is_floating(kind):
         return np.where(valid, numbers, np.nan)
     return np.ma.MaskedArray(np.where(valid, numbers, numbers.dtype.type(0)), mask=~valid)
-
-
-def explain(spec: Rolling, table: Any, count_combines: bool) -> str:
-    """See ``Rolling.explain``."""
-    from windrow.columns.explain import explain_columns
-
-    return explain_columns(spec, as_arrow(spec, table), count_combines)

@@ -24,6 +24,7 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
     for name in key:
         array = plain_column(table[name])
         if pa.types.is_floating(array.type):
+            array = array.cast(pa.float64()) if pa.types.is_float16(array.type) else array
             array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.where import Masked, Where
-from windrow.columns.column import array_of, numbers_of, plain_column, valid_of
+from windrow.columns.column import array_of, numbers_of, plain_column, valid_of, whole_column
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
@@ -31,7 +31,10 @@ def _made(table: pa.Table, masked: Masked) -> pa.Array:
     if masked.column is None:
         return array_of(counts, ~counts)
     rows = array_of(np.arange(table.num_rows), ~counts)
-    return plain_column(table[masked.column]).take(rows)
+    column = whole_column(table[masked.column])
+    if not pa.types.is_dictionary(column.type):  # whose order may matter
+        column = plain_column(column)
+    return column.take(rows)
 
 
 def _holds(table: pa.Table, where: Where) -> Array:

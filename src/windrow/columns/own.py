@@ -22,6 +22,7 @@ from windrow.shared import BInt
 from windrow.windows import Recalc, TwoStacksLite
 
 _TYPES = {float: "np.float64", int: "np.int64", bool: "np.bool_"}
+_FUNCTIONS = ("lift", "combine", "lower")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,13 @@ def compile_aggregate(
 
     ``lifted``: the columns are the fields of partials.
     """
+    if aggregate.empty is not None and type(aggregate.empty) not in _TYPES:
+        reason = f"a window without rows answers {aggregate.empty!r}, which is not a number"
+        return Compiled(None, None, reason)
     aggregate = twin(aggregate, kinds)
-    key = (type(aggregate), kinds, nulls, lifted, _said_now(aggregate))
+    functions = (getattr(aggregate, name) for name in _FUNCTIONS)  # an instance may have its own
+    plain = tuple(getattr(function, "__func__", function) for function in functions)
+    key = (type(aggregate), plain, kinds, nulls, lifted, _said_now(aggregate))
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)
     return _KNOWN[key]
@@ -62,8 +68,7 @@ def _said_now(aggregate: Aggregate) -> tuple[Any, ...]:
     texts = getattr(aggregate, "_texts", None)
     if texts is not None:
         return tuple(text for made in texts.values() for text in made.items())
-    functions = (getattr(aggregate, name) for name in ("lift", "combine", "lower"))
-    return tuple(constants(function) for function in functions)
+    return tuple(constants(getattr(aggregate, name)) for name in _FUNCTIONS)
 
 
 def _compile(
@@ -79,7 +84,7 @@ def _compile(
             return Compiled(None, None, f"its identity holds {field!r}, which is not a number")
     functions: dict[str, Any] = {}
     texts: dict[str, Definitions] = dict(getattr(aggregate, "_texts", {}))
-    for name in ("lift", "combine", "lower"):
+    for name in _FUNCTIONS:
         functions[name] = getattr(aggregate, name)
         if inspect.ismethod(functions[name]):
             return Compiled(None, None, f"{name} uses self: only plain functions are compiled")
@@ -101,12 +106,16 @@ def _compile(
     rendered = render(from_functions(text, inputs, types, nulls))
     module = load_with(rendered, names) if names else load(rendered, label)
     partial = typeof(identity)
+    row = tuple(from_dtype(kind) for kind in kinds)
     try:
-        module.lift.compile(tuple(from_dtype(kind) for kind in kinds))
+        module.lift.compile(row)
         module.combine.compile((partial, partial))
         module.lower.compile((partial,))
     except Exception as error:  # numba raises much more than its own errors
         return Compiled(None, None, f"numba cannot compile it: {first_line(error)}")
+    made = module.lift.overloads[row].signature.return_type
+    if not _fits(made, partial):  # stored as they are, floats would be cut to integers
+        return Compiled(None, None, f"lift makes {made}, and the identity is {partial}")
     combined = module.combine.overloads[(partial, partial)].signature.return_type
     if combined != partial:
         return Compiled(None, None, f"combine makes {combined} of two {partial}")
@@ -115,6 +124,21 @@ def _compile(
         return Compiled(module, as_dtype(answers), "")
     except NumbaError:
         return Compiled(None, None, f"lower makes {answers}, which is not a number")
+
+
+def _fits(made: Any, wanted: Any) -> bool:
+    """Whether values of one of numba's types, a number or a tuple of them, can be kept as another.
+
+    Integers can be kept as floats, truth values as both; nothing else changes its kind.
+    """
+    parts = [getattr(kind, "types", (kind,)) for kind in (made, wanted)]
+    if len(parts[0]) != len(parts[1]):
+        return False
+    try:
+        pairs = [(as_dtype(a), as_dtype(b)) for a, b in zip(*parts, strict=True)]
+    except NumbaError:
+        return False
+    return all(np.can_cast(a, b, "same_kind") for a, b in pairs)
 
 
 def _value(x: Any) -> Any:
@@ -150,8 +174,7 @@ _TEXTS: dict[Any, Definitions] = {}
 
 def keep_texts(aggregate: Aggregate) -> None:
     """Let the functions' text travel with the aggregate, to where no file has it."""
-    names = ("lift", "combine", "lower")
-    found = {name: definitions(name, getattr(aggregate, name)) for name in names}
+    found = {name: definitions(name, getattr(aggregate, name)) for name in _FUNCTIONS}
     aggregate._texts = {name: text for name, text in found.items() if text is not None}  # type: ignore[attr-defined]
 
 

@@ -47,7 +47,7 @@ def own_answers(task: Task) -> pa.Array:
                 return interpreted(task)
             if type(task.aggregate) is Product and not task.column.is_float:
                 return whole_products(task, out, inputs, valid, counts, lifted=False)
-            return typed(task.aggregate, array_of(out, mask=task.missing()))
+            return typed(task.aggregate, task.numbers(out))
     return interpreted(task)
 
 
@@ -90,4 +90,4 @@ def _own_with_middle(task: Task) -> pa.Array:
     out = own.run_compiled(compiled, tuple(fields), None, None, task.ranges, 0)
     if type(task.aggregate) is Product and not task.column.is_float:
         return whole_products(task, out, tuple(fields), None, None, lifted=True)
-    return typed(task.aggregate, array_of(out, mask=task.missing()))
+    return typed(task.aggregate, task.numbers(out))

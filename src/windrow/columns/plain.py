@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import Aggregate, BitAnd, BitOr, BitXor, Product, canonical
+from windrow.aggregates import (
+    Aggregate,
+    BitAnd,
+    BitOr,
+    BitXor,
+    LongestRun,
+    LongestRunTime,
+    Product,
+    canonical,
+)
 from windrow.errors import BadValue
 
 
@@ -90,4 +99,10 @@ def check_types(aggregate: Aggregate, columns: list[Any]) -> None:
             raise BadValue(
                 f"{aggregate!r}: column {column.name!r} has type {kind}, which cannot be "
                 "multiplied. Cast it to a number"
+            )
+        number = column.is_number or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
+        if type(aggregate) in (LongestRun, LongestRunTime) and wanted == "number" and not number:
+            raise BadValue(
+                f"{aggregate!r}: column {column.name!r} has type {kind}, which is no number. "
+                "Cast it first"
             )

@@ -10,15 +10,15 @@ from windrow.columns.column import (
     Column,
     array_of,
     has_nan,
-    number_column,
     numbers_of,
     plain_column,
     valid_of,
+    value_column,
 )
 from windrow.columns.key_runs import by_code, is_sorted, key_codes, runs_if_sorted
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, BadValue
-from windrow.times import NANOSECONDS, Clock, clock_of
+from windrow.times import NANOSECONDS, Clock, clock_of, unit_of
 
 _SHOWN = 5
 
@@ -90,8 +90,7 @@ class Prepared:
     def column(self, name: str) -> Column:
         """A column in sorted order."""
         if name not in self._columns:
-            array = plain_column(self.table[name])
-            column = number_column(array, name)
+            column = value_column(self.table[name], name)
             if self.order is not None:
                 column.values = column.values[self.order]
                 column.valid = None if column.valid is None else column.valid[self.order]
@@ -118,7 +117,7 @@ class Prepared:
 
 def tie_keys(table: pa.Table, name: str) -> list[Array]:
     """What orders by a tie column, the more important first: NaN, then missing ones, are last."""
-    column = number_column(plain_column(table[name]), name)
+    column = value_column(table[name], name)
     keys = [column.values]
     if column.is_float and has_nan(column.values, 0, len(column.values)):
         odd = np.isnan(column.values)
@@ -153,7 +152,7 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
         return numbers_of(array).astype(np.int64, copy=False), Clock("integers", None, _no, _no)
     if pa.types.is_floating(kind):
         clock_of(0.0, unit)  # refuses a missing or unknown unit
-        factor = NANOSECONDS[str(unit)]
+        factor = NANOSECONDS[unit_of(unit)]
         floats = numbers_of(array).astype(np.float64, copy=False)
         ticks = np.rint(floats * factor)
         bad = ~(np.abs(ticks) < 2.0**63) | (ticks / factor != floats)
@@ -168,6 +167,16 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
         f"time column {name!r} has type {kind}: it must be a timestamp, a date, an integer, or a "
         "float with unit="
     )
+
+
+def same_clock(kind: pa.DataType, name: str, other: pa.DataType, theirs: str) -> None:
+    """Refuse to compare times with a zone and times without: nobody said which zone is meant."""
+    both = pa.types.is_timestamp(kind) and pa.types.is_timestamp(other)
+    if both and (kind.tz is None) != (other.tz is None):
+        raise BadSpecification(
+            f"column {theirs!r} has type {other}, and column {name!r} has {kind}: one has a zone, "
+            "the other has none. Give both one, or neither"
+        )
 
 
 def _no(_: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.aggregates import Aggregate, GeometricMean
 from windrow.columns.answer_types import answer_type, listed
-from windrow.columns.column import Column
+from windrow.columns.column import Column, array_of
 from windrow.columns.jit import njit
 from windrow.columns.middles import Middle, stand_ins
 from windrow.columns.middles import inserted as with_values
@@ -126,6 +126,15 @@ class Task:
             return gone if any(shared_out(len(lo), self.ranges.threads, work)) else None
         gone = self.present() < needed
         return gone if gone.any() else None
+
+    def numbers(self, answers: Array) -> pa.Array:
+        """Answers that compiled functions made, and what the aggregate says of no rows."""
+        missing, empty = self.missing(), self.aggregate.empty
+        if empty is None or self.asked:
+            return array_of(answers, missing)
+        kind = np.result_type(answers.dtype, np.array(empty).dtype)  # whether or not rows are there
+        plain = answers.astype(kind, copy=False)
+        return array_of(plain if missing is None else np.where(missing, kind.type(empty), plain))
 
     def listed(self, answers: list[Any], kinds: list[pa.DataType]) -> pa.Array:
         """Answers that Python made of columns of some types."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
 from windrow.columns.column import array_of, plain_column, typed
-from windrow.columns.engine import lengths
+from windrow.columns.engine import LIMIT, lengths
 from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges, thread_count
@@ -16,6 +16,8 @@ from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.slides import Time
 from windrow.times import clock_of
+
+_MOST_TICKS = 1 << 31
 
 
 @njit(cache=True)
@@ -46,7 +48,7 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     assert table.time is not None
     step = table.clock.length(spec.every, "every=")
     kind = plain_column(table.table[spec.time]).type
-    origin = _origin(spec, table)
+    origin = _origin(spec, table, step)
     windows = [(label, w) for label, w in spec.windows.items() if isinstance(w, Time)]
     for label, window in windows:
         lengths(table, window, label)  # refuses times too far from 0
@@ -60,10 +62,16 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     ]
     reach = max(length + ending for length, ending in full)
     delay = min(ending for _, ending in full)
+    _check_reach(table, step, reach)
     tick_offsets = np.zeros(len(table.offsets), np.int64)
     nothing = np.empty(0, np.int64)
     arguments = (table.offsets, table.time, step, origin, reach - delay, delay, tick_offsets)
     total = _ticks(*arguments, nothing)
+    if total > _MOST_TICKS:
+        raise BadSpecification(
+            f"every=: {total:,} ticks, until the longest window of each key is empty. Take a "
+            "longer every=, or shorter windows"
+        )
     ticks = np.empty(total, np.int64)
     if total:
         _ticks(*arguments, ticks)
@@ -99,7 +107,25 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     return {name: array.filter(keep) for name, array in out.items()}
 
 
-def _origin(spec: Rolling, table: Prepared) -> int:
+def _check_reach(table: Prepared, step: int, reach: int) -> None:
+    """Refuse ticks that int64 cannot count."""
+    assert table.time is not None
+    if not table.size:
+        return
+    far = max(abs(int(table.time.min())), abs(int(table.time.max())))
+    if far + reach + step >= LIMIT:
+        raise BadSpecification(
+            "every=: ticks go on until the longest window is empty, which is too far from 0 for "
+            "int64: take shorter windows, or a shorter every="
+        )
+
+
+def _origin(spec: Rolling, table: Prepared, step: int) -> int:
+    """The origin, or a tick near 0 that is as good."""
+    return _given_origin(spec, table) % step
+
+
+def _given_origin(spec: Rolling, table: Prepared) -> int:
     if spec.origin is None:
         return 0
     assert table.clock is not None

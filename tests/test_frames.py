@@ -1,0 +1,263 @@
+"""Columns as people have them: odd types, odd frames, and what is said of what does not work."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import windrow as wr
+from windrow.errors import WindrowError
+
+LARGE = 2**53 + 1
+TWO = [wr.rows(2)]
+SUMS = wr.Rolling(windows=TWO, aggregates=[wr.Sum("x"), wr.Max("x")])
+MOST = wr.Rolling(windows=TWO, aggregates=[wr.Max("x"), wr.Min("x"), wr.Last("x")])
+
+
+def answers(spec: wr.Rolling, table: Any) -> Any:
+    """The answers alone, as lists."""
+    found = spec(table)
+    if isinstance(found, dict):
+        return [np.asarray(found[name]).tolist() for name, *_ in spec.outputs]
+    lists = (found[name] for name, *_ in spec.outputs)
+    return [x.to_pylist() if isinstance(x, pa.ChunkedArray) else x.to_list() for x in lists]
+
+
+# --- pandas and Polars ---------------------------------------------------------------------------
+
+
+def test_large_integers_stay_whole_beside_missing_ones() -> None:
+    spec = wr.Rolling(windows=[wr.rows(1, ending=1)], aggregates=[wr.Last("x"), wr.Count("x")])
+    found = spec(pd.DataFrame({"x": [LARGE, 5]}))
+    assert found["x_last_1rows_ending_1"].tolist() == [pd.NA, LARGE]
+    assert found["x_count_1rows_ending_1"].dtype == np.int64
+    small = spec(pd.DataFrame({"x": [7, 5]}))["x_last_1rows_ending_1"]
+    assert small.dtype == np.float64  # as pandas has it
+    unsigned = spec(pd.DataFrame({"x": np.array([2**64 - 1, 5], np.uint64)}))
+    assert unsigned["x_last_1rows_ending_1"].tolist() == [pd.NA, 2**64 - 1]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "chunks"])
+def test_categories_with_an_order_keep_it(kind: str) -> None:
+    order, x = ["low", "mid", "high"], ["low", "high", None, "mid"]
+    category = pd.Categorical(x, categories=order, ordered=True)
+    table: Any = pd.DataFrame({"x": category})
+    if kind == "polars":
+        table = pl.DataFrame({"x": pl.Series(x, dtype=pl.Enum(order))})
+    elif kind == "arrow":
+        table = pa.table({"x": pa.array(table["x"])})
+    elif kind == "chunks":
+        table = pa.table(
+            {
+                "x": pa.chunked_array(
+                    pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), order, ordered=True)
+                    for codes in ([0, 2], [None, 1])
+                )
+            }
+        )
+    assert answers(MOST, table) == [
+        ["low", "high", "high", "mid"],
+        ["low", "low", "high", "mid"],
+        ["low", "high", "high", "mid"],
+    ]
+
+
+def test_categories_as_events_ties_and_batches() -> None:
+    x = pa.array(pd.Categorical(["mid", "high", "low"], ["low", "mid", "high"], ordered=True))
+    table = pa.table({"t": [1, 1, 1], "x": x})
+    timed = wr.Rolling(time="t", windows=[wr.time(9)], aggregates=[wr.Max("x")])
+    assert timed.as_of(table, pa.table({"t": [5]}))["x_max_9"].to_pylist() == ["high"]
+    stream = timed.stream()
+    stream.push(table)
+    assert stream.finish()["x_max_9"].to_pylist() == ["high"] * 3
+    tied = wr.Rolling(time="t", tie="x", windows=TWO, aggregates=[wr.Collect("x")])
+    assert tied(table)["x_collect_2rows"].to_pylist() == [["low", "mid"], ["mid", "high"], ["low"]]
+
+
+def test_levels_of_an_index_are_columns() -> None:
+    times = pd.date_range("2024", periods=3, freq="h", name="at")
+    frame = pd.DataFrame({"x": [1, 2, 4]}, index=times)
+    spec = wr.Rolling(time="at", windows=["2h"], aggregates=[wr.Sum("x")])
+    found = spec(frame)
+    assert found["x_sum_2h"].tolist() == [1, 3, 6]
+    assert found.index.equals(frame.index)
+    labels = pd.DataFrame({"y": [0]}, index=times[2:])
+    assert spec.as_of(frame, labels)["x_sum_2h"].tolist() == [2]
+    keyed = frame.set_index(pd.MultiIndex.from_arrays([["a", "b", "a"], times]))
+    keyed.index.names = ["user", "at"]
+    per_user = wr.Rolling(key="user", time="at", windows=["9h"], aggregates=[wr.Sum("x")])
+    assert per_user(keyed)["x_sum_9h"].tolist() == [1, 2, 5]
+    zoned = frame.tz_localize("America/New_York")
+    assert spec(zoned)["x_sum_2h"].tolist() == [1, 3, 6]
+
+
+def test_rows_without_columns_that_matter() -> None:
+    spec = wr.Rolling(windows=TWO, aggregates=[wr.Count()])
+    mixed = np.array([1, "a", None], object)
+    for table in (
+        pd.DataFrame(index=range(3)),
+        pd.DataFrame({"y": mixed}),
+        pl.DataFrame({"y": pl.Series(mixed.tolist(), dtype=pl.Object)}),
+        {"y": mixed, 5: [1, 2, 3]},
+    ):
+        assert answers(spec, table) == [[1, 2, 2]]
+
+
+def test_lazy_frames_are_collected() -> None:
+    events = pl.LazyFrame({"t": [1, 2], "x": [1, 2]})
+    spec = wr.Rolling(time="t", windows=[wr.time(2)], aggregates=[wr.Sum("x")])
+    found = spec.as_of(events, pl.LazyFrame({"t": [1, 3]}))
+    assert found["x_sum_2"].to_list() == [None, 2]
+
+
+# --- NumPy ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([1, 2, 4], ">i4"),
+        np.array([1, 2, 4], ">f8"),
+        pa.array([1, 2, 4]),
+        pl.Series([1, 2, 4]),
+        [1, 2, 4],
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_columns_of_a_dict(x: Any) -> None:
+    assert answers(SUMS, {"x": x}) == [[1, 3, 6], [1, 2, 4]]
+
+
+def test_missing_values_of_a_dict() -> None:
+    for x in (pa.array([1, None, 4]), pl.Series([1, None, 4]), [1, None, 4]):
+        assert answers(SUMS, {"x": x}) == [[1, 1, 4], [1, 1, 4]]
+    assert answers(SUMS, {"x": pd.Series([1.0, np.nan, 4.0])}) == [[1, 1, 4], [1, 1, 4]]
+
+
+@pytest.mark.parametrize(("unit", "step"), [("W", "8d"), ("D", "1d"), ("h", "1h"), ("m", "1m")])
+def test_units_of_numpy(unit: str, step: str) -> None:
+    at = np.array(["2024-01-04", "2024-01-11"], f"datetime64[{unit}]")
+    spec = wr.Rolling(time="at", windows={"w": step}, aggregates=[wr.Max("at"), wr.Max("long")])
+    found = spec({"at": at, "long": at - at[0]})
+    np.testing.assert_array_equal(found["at_max_w"], at)
+    np.testing.assert_array_equal(found["long_max_w"], at - at[0])
+
+
+# --- Arrow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pa.array(["a", None, "b"], pa.string_view()),
+        pa.array([b"a", None, b"b"], pa.binary_view()),
+        pc.run_end_encode(pa.array(["a", None, "b"])),
+        pa.array([Decimal("1.5"), None, Decimal("2.5")], pa.decimal32(4, 1)),
+        pa.array([Decimal("1.5"), None, Decimal("2.5")], pa.decimal64(12, 1)),
+        pa.array([1.5, None, 2.5], pa.float16()),
+    ],
+    ids=lambda x: str(x.type),
+)
+def test_types_that_arrow_does_little_with(x: pa.Array) -> None:
+    table = pa.table({"x": x, "t": [1, 2, 3]})
+    first, _, second = x.to_pylist()
+    assert answers(MOST, table)[:2] == [[first, first, second]] * 2
+    keyed = wr.Rolling(key="x", time="t", windows=[wr.time(9)], aggregates=[wr.Count()], every=9)
+    assert keyed(table)["x"].to_pylist() == [first, None, second]
+
+
+# --- what does not work --------------------------------------------------------------------------
+
+NAIVE = pa.table({"t": pa.array([1], pa.timestamp("s")), "x": [1]})
+ZONED = pa.table({"t": pa.array([1], pa.timestamp("s", "UTC")), "x": [1]})
+TICKS = pa.table({"t": [1, 2], "x": [1, 2]})
+
+
+def ticks(every: Any, **window: Any) -> Any:
+    """Answers at ticks."""
+    windows = [wr.time(**window)]
+    return wr.Rolling(time="t", every=every, windows=windows, aggregates=[wr.Count()])(TICKS)
+
+
+MISTAKES: list[Any] = [
+    (lambda: SUMS(pd.DataFrame([[1, 2]], columns=["x", "x"])), "has 2 columns 'x'"),
+    (lambda: SUMS(pa.table([[1], [2]], names=["x", "x"])), "has 2 columns 'x': rename them"),
+    (lambda: SUMS(pd.DataFrame({"x": [1, "a"]})), r"column 'x' \(object\) cannot be taken"),
+    (lambda: SUMS({"x": np.array([1j])}), r"column 'x' \(complex128\) cannot be taken"),
+    (lambda: SUMS(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)})), r"column 'x' \(Int128\)"),
+    (lambda: SUMS({"x": [1, 2], "k": "a"}), "column 'k' has 0 dimensions"),
+    (lambda: SUMS.explain("file.csv"), "builtins.str is not a table"),
+    (lambda: SUMS(pd.Series([1])), r"to_frame\(\) makes one"),
+    (lambda: SUMS(TICKS.to_reader()), r"pyarrow.table\(...\) makes one"),
+    (
+        lambda: wr.Rolling(windows=TWO, aggregates=[wr.LongestRun("x")])(pa.table({"x": ["a"]})),
+        "column 'x' has type string, which is no number",
+    ),
+    (lambda: wr.Rolling(windows=5, aggregates=[wr.Count()]), "5 is not a window"),  # type: ignore[arg-type]
+    (
+        lambda: wr.Rolling(windows=TWO, key=1, aggregates=[wr.Count()]),  # type: ignore[arg-type]
+        "key= takes names of columns, not 1",
+    ),
+    (lambda: wr.Rolling(windows=TWO, aggregates="sum"), r"write windrow.Sum"),  # type: ignore[arg-type]
+    (
+        lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], nan="skip"),  # type: ignore[arg-type]
+        "nan= is one of 'value', 'missing', not 'skip'",
+    ),
+    (
+        lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], overflow="wrap"),  # type: ignore[arg-type]
+        "overflow= is one of 'error', 'null', not 'wrap'",
+    ),
+    (lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], unit="parsec"), "unit='parsec'"),
+    (lambda: ticks(10**30, length=5), "too far from 0"),
+    (lambda: ticks(5, length=10**30), "too far from 0"),
+    (lambda: ticks(1, length=10**18), "1,000,000,000,000,000,00. ticks"),
+    (
+        lambda: wr.Rolling(time="t", windows=["1h"], aggregates=[wr.Sum("x")]).as_of(
+            NAIVE, ZONED.select(["t"])
+        ),
+        "one has a zone",
+    ),
+    (
+        lambda: wr.Rolling(time="t", windows=[wr.bounds("z", "z")], aggregates=[wr.Sum("x")])(
+            NAIVE.append_column("z", ZONED["t"])
+        ),
+        "one has a zone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("work", "says"), MISTAKES)
+def test_what_is_said(work: Any, says: str) -> None:
+    with pytest.raises(WindrowError, match=says):
+        work()
+
+
+def test_numbers_of_numpy_and_full_names_are_options() -> None:
+    table = pa.table({"t": [0.0, 0.5], "x": [1, 2]})
+    spec = wr.Rolling(
+        time="t",
+        unit="seconds",
+        windows=["1s"],
+        aggregates=[wr.Sum("x")],
+        min_rows=np.int64(2),  # type: ignore[arg-type]
+        threads=np.int64(1),  # type: ignore[arg-type]
+    )
+    assert answers(spec, table) == [[None, 3]]
+
+
+def test_an_origin_far_from_the_times() -> None:
+    table = pa.table({"t": pa.array([-7, 1], pa.int64())})
+    for origin in (2, 2 - 5 * 10**18, 2 + 5 * 10**18):
+        spec = wr.Rolling(
+            time="t", windows=[wr.time(5)], aggregates=[wr.Count()], every=5, origin=origin
+        )
+        assert spec(table).to_pydict() == {"t": [-3, 2], "count_5": [1, 1]}
+    noon = dt.datetime(2024, 1, 1, 0, 0, 30)
+    shifted = wr.Rolling(time="t", windows=["1m"], aggregates=[wr.Count()], every="1m", origin=noon)
+    assert shifted(NAIVE)["t"].to_pylist() == [dt.datetime(1970, 1, 1, 0, 0, 30)]

@@ -1,0 +1,108 @@
+"""Aggregates of one's own on columns: compiled only where that says what Python would say."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, index, assignment"
+# ruff: noqa: N805
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import windrow as wr
+from tests.test_rolling import check
+from windrow.columns.own import compile_aggregate
+
+TABLE = pa.table(
+    {
+        "t": [1, 2, 5, 6, 9],
+        "x": [1.5, None, -2.0, 3.25, 7.75],
+        "size": [0.5, 2.25, 1.0, None, 3.0],
+        "i": [1, 2, None, 4, 5],
+    }
+)
+WINDOWS: list[Any] = [wr.rows(2), wr.time(2, closed="left"), wr.rows(2, ending=2)]
+
+
+class Total(wr.Aggregate):
+    identity = 0
+
+    def combine(a, b):
+        return a + b
+
+
+class Price(wr.Aggregate):
+    identity = (0.0, 0)
+
+    def lift(price, size):
+        return (price * size, size)
+
+    def combine(a, b):
+        return (a[0] + b[0], a[1] + b[1])
+
+    def lower(p):
+        return p[0] / p[1]
+
+
+class Either(wr.Aggregate):
+    identity = False
+
+    def combine(a, b):
+        return a or b
+
+
+@pytest.mark.parametrize(
+    "aggregate", [Total("x"), Total("i"), Price("x", "size"), Price("x", "i"), Either("i")]
+)
+def test_floats_are_not_cut_to_the_integers_of_an_identity(aggregate: Any) -> None:
+    spec = wr.Rolling(time="t", windows=WINDOWS, aggregates=[aggregate])
+    check(spec, TABLE)
+    text = spec.explain(TABLE)
+    interpreted = set(aggregate.columns) & {"x", "size"} and aggregate.columns[-1] != "i"
+    assert ("interpreted: lift makes" in text) == bool(interpreted or type(aggregate) is Either)
+
+
+class Nothing(Total):
+    identity = 0
+    empty = 0.5
+
+
+class Word(Total):
+    identity = 0.0
+    empty = "no rows"
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_what_no_rows_answer(least: int) -> None:
+    window = wr.rows(2, ending=2)
+    spec = wr.Rolling(windows={"w": window}, aggregates=[Nothing("i")], min_rows=least)
+    assert "compiled" in spec.explain(TABLE)
+    without = None if least else 0.5
+    assert spec(TABLE)["i_nothing_w"].to_pylist() == [without, without, 1, 3, 2]
+    kinds = {spec(TABLE.slice(0, rows)).schema.types[-1] for rows in (0, 2, 5)}
+    assert kinds == {pa.int64() if least else pa.float64()}
+
+
+def test_what_no_rows_answer_may_be_a_text() -> None:
+    spec = wr.Rolling(windows=[wr.rows(1, ending=5)], aggregates=[Word("x")])
+    assert spec(TABLE)["x_word_1rows_ending_5"].to_pylist() == ["no rows"] * 5
+
+
+class Given(wr.Aggregate):
+    """An instance brings its own function."""
+
+    identity = 0.0
+
+    def __init__(self, column: str, function: Any) -> None:
+        super().__init__(column)
+        self.combine = function
+
+    def combine(a, b):
+        raise NotImplementedError
+
+
+def test_functions_of_instances_are_compiled_for_each() -> None:
+    for function in (lambda a, b: a + b, lambda a, b: a + b + a * b):
+        made = compile_aggregate(Given("x", function), (np.dtype(np.float64),), False)
+        assert made.module is not None
+        assert made.module.combine(2.0, 3.0) == function(2.0, 3.0)
