@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from windrow.aggregates import Aggregate, as_aggregate
+from windrow.aggregates.values import rows_of
 from windrow.errors import BadSpecification, BadValue
 from windrow.rules.candidates import Candidates
 from windrow.rules.expression import Reader, Threshold
@@ -54,7 +55,7 @@ class Rules:
         self._features = Features(self._hub)
         self._numbers: dict[tuple[str, tuple[str, ...], Window], int] = {}
         self._named: dict[str, int] = {}
-        self._reader = Reader(self._named.get, self._feature)
+        self._reader = Reader(self._number_of, self._feature)
         self._table = Table()
         self._moments = Moments()
         self._states: dict[Any, KeyState] = {}
@@ -75,6 +76,9 @@ class Rules:
             raise BadSpecification(f"there is a feature {name!r} already")
         found = as_suffix_or_historical(window)
         self._named[name] = self._feature(as_aggregate(aggregate), found)
+
+    def _number_of(self, name: str) -> int | None:
+        return self._named.get(name)
 
     def _feature(self, aggregate: Aggregate, window: Window) -> int:
         if window.needs_time and self._time is None:
@@ -196,13 +200,7 @@ class Rules:
 
     def insert_many(self, events: Any) -> list[Change]:
         """Take events in order: mappings, a mapping of columns, or a table of pyarrow."""
-        if isinstance(events, Mapping):
-            names = list(events)
-            rows = zip(*events.values(), strict=True)
-            events = [dict(zip(names, row, strict=True)) for row in rows]
-        elif hasattr(events, "to_pylist"):
-            events = events.to_pylist()
-        return [change for event in events for change in self.insert(event)]
+        return [change for event in rows_of(events) for change in self.insert(event)]
 
     def advance(self, now: Any) -> list[Change]:
         """Time has passed without an event: what started or stopped until then."""

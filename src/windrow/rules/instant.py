@@ -76,8 +76,7 @@ class Instant:
             if len(parts) == 1:
                 value = stream.answer(parts[0], aggregate, left, right)
             else:
-                partials = [stream.total(part, left, right) for part in parts]
-                value = aggregate.answer(assemble(partials))
+                value = aggregate.answer(assemble(stream.totals(parts, left, right)))
         self._values[number] = value
         return value
 
