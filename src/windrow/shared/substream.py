@@ -119,13 +119,14 @@ class Held:
 class Substream:
     """Rows of one stream, served to every query that is about it."""
 
-    __slots__ = ("_ticks", "held", "line", "plan", "version")
+    __slots__ = ("_ticks", "_undecided", "held", "line", "plan", "version")
 
     def __init__(self, unit: str | None) -> None:
         self.line = Line(unit)
         self.held: dict[PartKey, Held] = {}
         self.plan = Plan()
         self.version = -1
+        self._undecided: list[Family] = []
 
     def follow(self, plan: Plan, version: int) -> None:
         """Keep what a plan says from now on; parts that are new begin with the next row."""
@@ -138,6 +139,8 @@ class Substream:
             held[key] = Held(choice, line, line.end)
             held[key].structure.begin(line.end)
         self.held, self.plan, self.version = held, plan, version
+        about = [one for one in held.values() if one.choice.part.family is not None]
+        self._undecided = [f for one in about for f in one.structure.family.undecided()]
         self._ticks: int | None = None
 
     def lift(self, value: Any) -> list[Partial]:
@@ -146,8 +149,9 @@ class Substream:
 
     def undecided(self) -> list[Family]:
         """What a row that is refused must not have decided."""
-        held = self.held.values()
-        return [family for one in held for family in one.structure.family.undecided()]
+        if self._undecided:
+            self._undecided = [family for family in self._undecided if family.known is None]
+        return self._undecided
 
     def measure(self, clock: Line) -> None:
         """How far back rows are kept, in ticks; windows that do not fit the times are refused."""
