@@ -65,6 +65,15 @@ def order_family(value: Any) -> Any:
     value = canonical(value)
     if isinstance(value, (bool, int, float, Decimal)):
         return "number"
+    try:
+        ordered = isinstance(value < value, (bool, np.bool_))
+    except TypeError:
+        ordered = False
+    if not ordered:
+        raise BadValue(
+            f"{value!r} ({type(value).__name__}) cannot be ordered: give numbers, texts, times, or "
+            "whatever else < compares"
+        )
     awareness = getattr(value, "utcoffset", None)
     return (type(value), awareness is not None and awareness() is not None)
 
