@@ -378,6 +378,13 @@ def test_refusals() -> None:
             Count(10, 0.1).insert(value)
     with pytest.raises(BadValue, match="row 1"):
         RealSum(10, 5.0, 0.1).insert_many([1.0, math.nan])
+    real = RealSum(10, 5.0, 0.1)
+    with pytest.raises(BadValue, match="not numbers"):
+        real.insert("3")
+    with pytest.raises(BadValue, match="not numbers"):
+        real.insert_many([1.0, "3"])
+    real.insert_many(value for value in (1.0, 2.0))
+    assert abs(real.query() - 3.0) <= real.error_bound
     with pytest.raises(BadValue, match="in 0"):
         ExponentialHistogram(10, 0.1).insert(2)
     clamped = Sum(10, 5, 1e-9, clamp=True)

@@ -723,3 +723,24 @@ def test_one_shared_window_for_each_key(steps: Any, T: int, ending: int, aggrega
     if rows:
         with pytest.raises(OutOfOrder, match="Sort the rows"):
             keyed.insert("a", 1, rows[-1][2] - 1)
+
+
+def test_a_question_about_later_forgets_no_key() -> None:
+    keyed = PerKey(wr.Sum(), longest=60)
+    keyed.insert("a", 5, at=1)
+    assert keyed.lookup(100, 60, at_least=1) == []
+    assert keyed.lookup(2, 60, at_least=1) == ["a"]
+    keyed.insert("a", 5, at=3)
+    assert keyed.value("a", 3, 60) == 10
+    assert keyed.lookup_many(3, 60, [10, 11]) == [["a"], []]
+    assert keyed.drop_idle(63) == 1
+    keyed.insert("b", 1, at=70)
+    keyed.insert("c", 1, at=130)
+    assert keyed.keys() == ["c"]
+
+
+def test_batches_of_arrow_key_by_key() -> None:
+    keyed = PerKey(wr.Mean(), longest=60)
+    keyed.insert_many(pa.array(["a", "b"]), pa.array([1, None]), pa.array([1, 2]))
+    assert keyed.keys() == ["a", "b"]
+    assert keyed.lookup(2, 60, at_least=1) == ["a"]

@@ -37,6 +37,27 @@ def test_a_users_aggregate_keeps_its_promises() -> None:
     check_laws(GeoMean(), [0.5, 2.0, 3.0])
 
 
+def test_a_float_sum_is_tried_on_floats() -> None:
+    class Plus(wr.Aggregate):
+        identity = 0.0
+        commutative = True
+        combine = operator.add
+
+    class Both(wr.Aggregate):
+        identity = (0.0, 0)
+
+        @staticmethod
+        def lift(x: float) -> tuple[float, int]:
+            return (x, 1)
+
+        @staticmethod
+        def combine(a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
+            return (a[0] + b[0], a[1] + b[1])
+
+    check_laws(Plus())
+    check_laws(Both())
+
+
 @pytest.mark.parametrize("flag", ["commutative", "selective", "invertible"])
 @pytest.mark.parametrize("name", REGISTRY)
 def test_promises_not_made_are_not_kept(name: str, flag: str) -> None:

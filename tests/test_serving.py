@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -99,6 +100,33 @@ def test_many_keys_and_odd_values(server: RedisServer) -> None:
 def test_names_tell_keys_apart(keys: list[list[str | None]]) -> None:
     names = {key_name("p:", key) for key in keys}
     assert len(names) == len({tuple(key) for key in keys})
+
+
+def test_numpy_s_keys_are_python_s() -> None:
+    noon = datetime(2024, 1, 1, 12)
+    same: list[tuple[Any, Any]] = [
+        (True, np.True_),
+        (42, np.int8(42)),
+        (1.5, np.float32(1.5)),
+        (noon, np.datetime64(noon, "s")),
+        (noon, np.datetime64(noon, "ns")),
+        (None, np.datetime64("NaT")),
+        ("a", np.str_("a")),
+    ]
+    for mine, numpys in same:
+        assert key_name("", [mine]) == key_name("", [numpys])
+
+
+def test_a_reader_takes_tuples_and_says_who_is_not_there(server: RedisServer) -> None:
+    Upserts(server.url, "t:").write([((1, "a"), 1, {"n": 1})], 0)
+    reader = Features(server.url, "t:")
+    assert reader.get((1, "a")) == reader.get(1, "a") == reader.get_many([(1, "a")])[0]
+    assert reader.get(1, "a") is not None
+    reader.close()
+    nobody = Features("redis://127.0.0.1:1/0")
+    for ask in (lambda: nobody.get(1), lambda: nobody.get_many([1])):
+        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/0 did not answer"):
+            ask()
 
 
 def test_idle_keys_expire(server: RedisServer) -> None:

@@ -381,6 +381,34 @@ def test_a_flush_whose_answer_was_lost(when: str) -> None:
     assert wr.Sliding(wr.rows(50), wr.Sum(), store=store, name="ack").query() == 6
 
 
+class Failing:
+    """A database whose disk is bad."""
+
+    def __getattr__(self, name: str) -> Any:
+        def fails(*_: Any, **__: Any) -> Any:
+            raise RuntimeError("Corruption: block checksum mismatch")
+
+        return fails
+
+
+def test_a_bad_disk_is_told_with_the_folder_and_lets_go(tmp_path: Path) -> None:
+    store = wr.stores.Rocks(tmp_path)
+    window = wr.Sliding(wr.rows(3), wr.Max(), store=store, name="w")
+    window.insert(1)
+    window.flush()
+    window.insert(2)
+    store._open = Failing()
+    asked = [lambda: store.get(b"k"), lambda: store.put(b"k", b"v"), lambda: list(store.keys())]
+    for ask in [*asked, window.flush]:
+        with pytest.raises(StoreUnavailable, match=f"{tmp_path.name}' did not .*checksum mismatch"):
+            ask()
+    with pytest.raises(StoreUnavailable, match="did not close"):
+        window.close(flush=False)
+    window.close()  # it is closed
+    with pytest.raises(BadSpecification, match="was closed"):
+        window.insert(2)
+
+
 def test_a_name_used_again_after_half_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Unsteady()
 

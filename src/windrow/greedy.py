@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from windrow.aggregates import EMPTY, Aggregate, Partial, as_aggregate
+from windrow.aggregates.values import listed
 from windrow.errors import BadSpecification, InvariantBroken
 from windrow.windows.compare import same
 
@@ -157,7 +158,7 @@ class Greedy:
 
 def sliding_window(
     aggregate: Aggregate | type[Aggregate],
-    values: Sequence[Any],
+    values: Iterable[Any],
     windows: Iterable[tuple[int, int]],
 ) -> list[Any]:
     """The aggregate of each window, a 0-based (left, right) pair with both ends included.
@@ -169,6 +170,6 @@ def sliding_window(
     [11, 13, 11]
     """
     online = Greedy(aggregate)
-    for value in values:
+    for value in listed(values):
         online.insert(value)
     return [online.window(left, right) for left, right in windows]

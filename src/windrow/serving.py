@@ -18,14 +18,17 @@ older rows from coming back.
 import base64
 import json
 import time as clock
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from windrow.errors import BadSpecification, BadValue, StoreUnavailable
-from windrow.times import Duration, duration, moment
+from windrow.times import Duration, duration, is_missing, moment
 
 _AT_ONCE = 1000
 _IN_ONE_CALL = 100  # others wait for a script: half a millisecond
@@ -70,8 +73,12 @@ def key_name(prefix: str, key: Sequence[Any]) -> str:
 
 
 def _part(value: Any) -> str:
-    if value is None:
+    if is_missing(value):
         return "%null"
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")  # finer ones would become integers
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
@@ -222,15 +229,25 @@ class Current:
 
 
 class Features:
-    """Reads current values; one connection pool, safe to share between threads."""
+    """Reads current values; one connection pool, safe to share between threads.
+
+    A server that is not there is ``StoreUnavailable``.
+    """
 
     def __init__(self, url: str = "redis://127.0.0.1:6379/0", prefix: str = "") -> None:
         self.prefix = prefix
+        self._where = url.rpartition("@")[2]
         self._client = _client(url, 5.0)
 
     def get(self, *key: Any) -> Current | None:
-        """The values of a key, ``None`` where there are none; one round trip."""
-        return _current(self._client.hmget(key_name(self.prefix, key), "values", "time"))
+        """The values of a key, ``None`` where there are none; one round trip.
+
+        A key of several columns is given as so many arguments, or as a tuple.
+        """
+        parts = key[0] if len(key) == 1 and isinstance(key[0], tuple) else key
+        with self._asked():
+            found = self._client.hmget(key_name(self.prefix, parts), "values", "time")
+        return _current(found)
 
     def get_many(self, keys: Iterable[Any]) -> list[Current | None]:
         """The values of many keys (tuples, where a key has several columns); one round trip."""
@@ -238,7 +255,18 @@ class Features:
             for key in keys:
                 parts = key if isinstance(key, tuple) else (key,)
                 pipe.hmget(key_name(self.prefix, parts), "values", "time")
-            return [_current(found) for found in pipe.execute()]
+            with self._asked():
+                answers = pipe.execute()
+        return [_current(found) for found in answers]
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        import redis
+
+        try:
+            yield
+        except redis.RedisError as error:
+            raise StoreUnavailable(f"Redis at {self._where} did not answer: {error}") from error
 
     def close(self) -> None:
         """Close the connections."""

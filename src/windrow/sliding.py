@@ -227,18 +227,21 @@ class Sliding:
                 self.flush()
             except StoreConflict as error:
                 conflict = error
-        self._durable.close()
-        self._durable, self._closed = None, True
+        self._let_go()
         if conflict is not None:
             raise conflict
+
+    def _let_go(self) -> None:
+        durable, self._durable, self._closed = self._durable, None, True
+        if durable is not None:
+            durable.close()
 
     def delete(self) -> None:
         """Remove the window and all its keys from the store."""
         if self._durable is None:
             raise BadSpecification("delete(): this window is not in a store (or closed)")
         self._durable.delete()
-        self._durable.close()
-        self._durable, self._closed = None, True
+        self._let_go()
 
     def __enter__(self) -> Self:
         return self

@@ -214,8 +214,11 @@ def clock_of(value: Any, unit: str | None = None) -> Clock:
 
 
 def is_missing(value: Any) -> bool:
-    """None, and what pandas and NumPy have in its place: NaT and NA."""
-    if value is None or type(value).__name__ in ("NaTType", "NAType"):
+    """None, and what pandas, NumPy and Arrow have in its place: NaT, NA and scalars of nothing."""
+    name = type(value).__name__
+    if value is None or name in ("NaTType", "NAType"):
+        return True
+    if name.endswith("Scalar") and getattr(value, "is_valid", True) is False:
         return True
     return isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
 

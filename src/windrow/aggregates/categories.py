@@ -13,7 +13,7 @@ from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.sorted_runs import Run, before_nan
 from windrow.aggregates.values import canonical, order_family
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, BadValue
 
 Counted = tuple[Run, tuple[int, ...]]
 
@@ -51,7 +51,15 @@ class Categories(Aggregate):
     reproducible = True
     inputs = ("orderable",)
     schema = Schema((Field("values", "value"), Field("times", "value")))
-    family = staticmethod(order_family)
+
+    @staticmethod
+    def family(value: Any) -> Any:
+        """What can be ordered together, and hashed."""
+        try:
+            hash(value)
+        except TypeError:
+            raise BadValue(f"{value!r} cannot be hashed: use a tuple, a text or a number") from None
+        return order_family(value)
 
     @staticmethod
     def lift(value: Any) -> Counted:

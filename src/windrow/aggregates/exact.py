@@ -19,6 +19,8 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from windrow.errors import BadValue
 
 COUNTER_BITS = 48
@@ -187,9 +189,10 @@ def as_number(x: Any) -> int | float | Decimal:
     kind = type(x)
     if kind is float or kind is int or kind is Decimal:
         return x  # type: ignore[no-any-return]
-    if isinstance(x, Integral):
+    elapsed = isinstance(x, np.timedelta64)  # a signed integer, says NumPy
+    if isinstance(x, Integral) and not elapsed:
         return int(x)
-    if isinstance(x, Real):
+    if isinstance(x, Real) and not elapsed:
         try:
             number = float(x)
         except OverflowError:
@@ -197,7 +200,7 @@ def as_number(x: Any) -> int | float | Decimal:
         if math.isinf(number) and abs(x) != math.inf:
             raise BadValue(f"{x!r} is beyond the largest float")
         return number
-    item = getattr(x, "item", None)
+    item = None if elapsed else getattr(x, "item", None)
     if item is not None and getattr(x, "shape", None) == ():
         plain = item()
         if isinstance(plain, (bool, int, float)):

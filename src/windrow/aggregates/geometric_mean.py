@@ -6,6 +6,7 @@ from typing import Any
 
 from windrow.aggregates import exact
 from windrow.aggregates.total import Mean
+from windrow.aggregates.values import canonical
 
 
 class GeometricMean(Mean):
@@ -28,7 +29,7 @@ class GeometricMean(Mean):
     @staticmethod
     def lift(value: Any) -> tuple[int, int]:
         """One row and its logarithm."""
-        number = exact.as_number(value)
+        number = canonical(exact.as_number(value))
         if number > 0:
             log = float(number.ln()) if isinstance(number, Decimal) else math.log(number)
             return (1, exact.of_float(log))

@@ -2,6 +2,7 @@
 
 from typing import Any, Unpack
 
+from windrow.aggregates import exact
 from windrow.aggregates.base import Aggregate, Options
 from windrow.aggregates.schema import Field, Schema
 from windrow.aggregates.values import canonical
@@ -38,7 +39,7 @@ class LongestRun(Aggregate):
     @staticmethod
     def lift(x: float) -> Run:
         """A run of one row."""
-        value = float(x) + 0.0
+        value = float(exact.as_number(x)) + 0.0
         return (1, value, value, 1, 1, 1, 0)
 
     @staticmethod

@@ -94,7 +94,7 @@ class Several(Aggregate):
         def lift_row(row: Any) -> Partials:
             if named and not isinstance(row, Mapping):
                 raise BadValue(f"{self!r} names columns: expected a mapping, got {row!r}")
-            unknown = [own for own in memory.parts if own.known is None]
+            unknown = memory.undecided()
             try:
                 return tuple([lift(row) for lift in lifters])
             except BaseException:  # whatever a user's lift raises: it goes on from here

@@ -1,7 +1,7 @@
 """Values as they come: their canonical form, and what can be combined with what."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -43,6 +43,12 @@ class Family:
         for part in self.parts:
             part.forget()
 
+    def undecided(self) -> "list[Family]":
+        """Of itself and its parts, those that know nothing yet."""
+        if self.parts:
+            return [family for part in self.parts for family in part.undecided()]
+        return [self] if self.known is None else []
+
     def examples(self) -> tuple[Any, ...]:
         """A value of the kind known, or nothing; for several parts, one such tuple each."""
         if self.parts:
@@ -59,8 +65,37 @@ def order_family(value: Any) -> Any:
     value = canonical(value)
     if isinstance(value, (bool, int, float, Decimal)):
         return "number"
+    try:
+        ordered = isinstance(value < value, (bool, np.bool_))
+    except TypeError:
+        ordered = False
+    if not ordered:
+        raise BadValue(
+            f"{value!r} ({type(value).__name__}) cannot be ordered: give numbers, texts, times, or "
+            "whatever else < compares"
+        )
     awareness = getattr(value, "utcoffset", None)
     return (type(value), awareness is not None and awareness() is not None)
+
+
+def listed(values: Iterable[Any]) -> list[Any]:
+    """A batch's values as Python has them: an Arrow array's items are objects of its own."""
+    convert = getattr(values, "to_pylist", None)
+    return list(values if convert is None else convert())
+
+
+def rows_of(batch: Any) -> list[Any]:
+    """A batch's rows: they are listed, or in a mapping from columns to values, or in a table."""
+    if isinstance(batch, Mapping):
+        names = list(batch)
+        columns = zip(*map(listed, batch.values()), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in columns]
+    if hasattr(batch, "columns") and not hasattr(batch, "to_pylist"):
+        raise BadValue(
+            f"a {type(batch).__name__} is not a batch of rows: give rows, a mapping from columns "
+            "to values, or a table of pyarrow, pyarrow.table(frame)"
+        )
+    return listed(batch)
 
 
 def mapping_value(row: Any, column: str) -> Any:

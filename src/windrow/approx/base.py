@@ -70,7 +70,8 @@ class Counter:
 
     def insert_many(self, values: Any) -> None:
         """Take many values in order: compiled, and either all of them or none."""
-        units = self._many_units(np.asarray(values))
+        several = values if hasattr(values, "__len__") else list(values)
+        units = self._many_units(np.asarray(several))
         if not self.layout.fits_machine_words:
             for unit in units.tolist():
                 self._take(self.layout.units_of(int(unit)))

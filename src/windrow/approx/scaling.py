@@ -72,7 +72,7 @@ class RealSum(Counter):
 
     def insert_many(self, values: Any) -> None:
         """Take many values in order: compiled, and either all of them or none."""
-        many = np.asarray(values, np.float64)
+        many = _floats(values if hasattr(values, "__len__") else list(values))
         super().insert_many(many)
         if self.layout.fits_machine_words:  # otherwise they were taken one by one
             self._count(len(many))
@@ -104,7 +104,7 @@ class RealSum(Counter):
             self._packed.put(at, layout.seen_bits, min(seen + count, layout.W))
 
     def _units(self, value: Any) -> int:
-        return int(self._many_units(np.asarray([value], np.float64))[0])
+        return int(self._many_units(_floats([value]))[0])
 
     def _many_units(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if values.ndim != 1:
@@ -130,3 +130,11 @@ class RealSum(Counter):
         made = super()._fresh()
         made._minimum = self._minimum
         return made
+
+
+def _floats(values: Any) -> np.ndarray[Any, Any]:
+    """Numbers as doubles; NumPy would read texts as numbers too."""
+    given = np.asarray(values)
+    if given.dtype.kind in "USmM":
+        raise BadValue(f"values of type {given.dtype} are not numbers: convert them first")
+    return given.astype(np.float64)

@@ -9,9 +9,11 @@ Paper: Arasu, Widom, VLDB 2004, section 4: the simple strategy.
 
 import operator
 from collections.abc import Callable, Iterable
+from itertools import dropwhile, takewhile
 from typing import Any
 
 from windrow.aggregates import Aggregate, Quantile, as_aggregate
+from windrow.aggregates.values import listed
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.filters.base import Found
 from windrow.shared import BInt, Quantiles, RInt, Shared
@@ -61,6 +63,20 @@ class PerKey:
         self._newest = at
         self._keys.pop(key, None)
         self._keys[key] = shared
+        self.drop_idle(at)
+
+    def drop_idle(self, now: Any) -> int:
+        """Forget the keys without a row in the longest window; how many there were."""
+        gone = list(takewhile(lambda key: self._is_idle(key, now), self._keys))
+        for key in gone:
+            del self._keys[key]
+        return len(gone)
+
+    def _is_idle(self, key: Any, now: Any) -> bool:
+        line = self._keys[key].line
+        moment = line.now(now)
+        assert moment is not None
+        return line.newest <= moment - line.length(self.longest)
 
     def _made(self) -> Shared:
         window = Time(self.longest)
@@ -70,7 +86,7 @@ class PerKey:
 
     def insert_many(self, keys: Iterable[Any], values: Iterable[Any], at: Iterable[Any]) -> None:
         """Rows in order of time."""
-        for key, value, moment in zip(keys, values, at, strict=True):
+        for key, value, moment in zip(listed(keys), listed(values), listed(at), strict=True):
             self.insert(key, value, moment)
 
     def value(self, key: Any, now: Any, T: Any, ending: Any = None) -> Any:
@@ -101,13 +117,19 @@ class PerKey:
         """The keys whose aggregate passes, those that were silent for longest first."""
         tests = _tests(at_least, at_most, between)
         window = self._window(T, ending)
-        self._drop_idle(now)
         out = []
-        for key, shared in self._keys.items():
+        for key in dropwhile(lambda key: self._is_idle(key, now), self._keys):
+            shared = self._keys[key]
             value = shared.query(window, now)
             if value is not None and all(compare(value, bound) for compare, bound in tests):
                 out.append(key)
         return out
+
+    def lookup_many(
+        self, now: Any, T: Any, thresholds: Iterable[Any], side: str = "at_least"
+    ) -> list[list[Any]]:
+        """For each of many thresholds the keys that pass it, ``at_least`` or ``at_most``."""
+        return [self.lookup(now, T, **{side: threshold}) for threshold in thresholds]
 
     def candidates(self, now: Any, T: Any, **threshold: Any) -> list[Any]:
         """The keys that pass: every answer is exact here."""
@@ -118,16 +140,6 @@ class PerKey:
         answered = len(self.lookup(now, T, **threshold))
         count = len(self._keys)
         return Found(f"{self.structure.card.title} for each key", count, 0, count, answered, count)
-
-    def _drop_idle(self, now: Any) -> None:
-        while self._keys:
-            key = next(iter(self._keys))
-            line = self._keys[key].line
-            moment = line.now(now)
-            assert moment is not None
-            if line.newest > moment - line.length(self.longest):
-                return
-            del self._keys[key]
 
     def keys(self) -> list[Any]:
         """The keys that are known."""

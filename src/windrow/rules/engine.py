@@ -1,9 +1,11 @@
 """Which rules start and stop firing for which keys, as events come in and as time passes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from windrow.aggregates import Aggregate, as_aggregate
+from windrow.aggregates.values import rows_of
 from windrow.errors import BadSpecification, BadValue
 from windrow.rules.candidates import Candidates
 from windrow.rules.expression import Reader, Threshold
@@ -12,6 +14,7 @@ from windrow.rules.key_state import KeyState
 from windrow.rules.moments import Moments
 from windrow.rules.rule import Change, Rule, as_rule
 from windrow.rules.table import Table
+from windrow.rules.thresholds import Thresholds
 from windrow.shared import EACH, Hub
 from windrow.shared.line import Window, as_suffix_or_historical
 from windrow.shared.query import as_key
@@ -54,7 +57,7 @@ class Rules:
         self._features = Features(self._hub)
         self._numbers: dict[tuple[str, tuple[str, ...], Window], int] = {}
         self._named: dict[str, int] = {}
-        self._reader = Reader(self._named.get, self._feature)
+        self._reader = Reader(self._number_of, self._feature)
         self._table = Table()
         self._moments = Moments()
         self._states: dict[Any, KeyState] = {}
@@ -75,6 +78,9 @@ class Rules:
             raise BadSpecification(f"there is a feature {name!r} already")
         found = as_suffix_or_historical(window)
         self._named[name] = self._feature(as_aggregate(aggregate), found)
+
+    def _number_of(self, name: str) -> int | None:
+        return self._named.get(name)
 
     def _feature(self, aggregate: Aggregate, window: Window) -> int:
         if window.needs_time and self._time is None:
@@ -100,26 +106,42 @@ class Rules:
         moments, queries = self._moments, self._features.queries
         if not moments.restless and not moments.keeps_calm(guard, queries, bool(self._states)):
             self._become_restless()
-        changes: list[Change] = []
         now = self._hub.now_ticks
-        if now is not None:
-            self._pass_time(now, changes)
+        with self._told_later() as changes:
+            if now is not None:
+                self._pass_time(now, changes)
         group = self._table.add(rule)
-        for key in self._keys_that_may_pass(guard):
-            state = self._states[key]
-            instant = self._instant(key, state, now)
-            if rule.simple:
-                assert guard is not None
-                assert group is not None
-                value = group.operand.value(instant)
-                if guard.holds(value):
-                    state.make_room(group.slot + 1)
-                    state.values[group.slot] = value
-                    changes.append(Change(name, key, True, self._hub.shown(now)))
-            else:
-                self._settle(rule, key, state, instant, now, changes)
-            self._schedule(key, state, instant)
-        return changes
+        started: list[Change] = []
+        try:
+            for key in self._keys_that_may_pass(guard):
+                self._begin(rule, group, key, now, started)
+        except BaseException:  # it cannot be evaluated for a key: it is not added
+            self.remove(name)
+            self._left = changes + self._left
+            raise
+        return changes + started
+
+    def _begin(
+        self,
+        rule: Rule,
+        group: Thresholds | None,
+        key: Any,
+        now: int | None,
+        changes: list[Change],
+    ) -> None:
+        """A new rule, for a key that is there."""
+        state = self._states[key]
+        instant = self._instant(key, state, now)
+        if group is not None and rule.simple:
+            assert rule.guard is not None
+            value = group.operand.value(instant)
+            if rule.guard.holds(value):
+                state.make_room(group.slot + 1)
+                state.values[group.slot] = value
+                changes.append(Change(rule.name, key, True, self._hub.shown(now)))
+        else:
+            self._settle(rule, key, state, instant, now, changes)
+        self._schedule(key, state, instant)
 
     def _keys_that_may_pass(self, threshold: Threshold | None) -> list[Any]:
         """The keys for which a new rule may fire now: few of them, where a filter can tell."""
@@ -164,23 +186,33 @@ class Rules:
         """Take an event; which rules started or stopped for which keys, since the last one."""
         key, at = self._key_and_time(row)
         lifted = self._hub.lifted(row, key, at)
-        changes: list[Change] = []
-        if at is not None:
-            now = self._hub.ticks(at)
-            assert now is not None
-            self._pass_time(now - 1, changes)  # at this very moment more rows may come
-        self._hub.take(key, at, lifted)
-        changes += self._taken_leave()
-        moment = self._hub.now_ticks
-        state = self._states.get(key)
-        if state is None:
-            state = self._states[key] = KeyState(row)
-        state.row = row
-        if self._moments.disturbed_by(row):
-            self._become_restless()
-        self._candidates.insert(key, row, moment)
-        self._evaluate(key, state, moment, changes)
+        with self._told_later() as changes:
+            if at is not None:
+                now = self._hub.ticks(at)
+                assert now is not None
+                self._pass_time(now - 1, changes)  # at this very moment more rows may come
+            self._hub.take(key, at, lifted)
+            changes.extend(self._taken_leave())
+            moment = self._hub.now_ticks
+            state = self._states.get(key)
+            if state is None:
+                state = self._states[key] = KeyState(row)
+            state.row = dict(row)  # whoever gave it may use it again
+            if self._moments.disturbed_by(row):
+                self._become_restless()
+            self._candidates.insert(key, row, moment)
+            self._evaluate(key, state, moment, changes)
         return changes
+
+    @contextmanager
+    def _told_later(self) -> Iterator[list[Change]]:
+        """What was found to change before an error is returned by the next call."""
+        changes: list[Change] = []
+        try:
+            yield changes
+        except BaseException:
+            self._left = changes + self._left
+            raise
 
     def _key_and_time(self, row: Any) -> tuple[Any, Any]:
         if not isinstance(row, Mapping):
@@ -196,21 +228,15 @@ class Rules:
 
     def insert_many(self, events: Any) -> list[Change]:
         """Take events in order: mappings, a mapping of columns, or a table of pyarrow."""
-        if isinstance(events, Mapping):
-            names = list(events)
-            rows = zip(*events.values(), strict=True)
-            events = [dict(zip(names, row, strict=True)) for row in rows]
-        elif hasattr(events, "to_pylist"):
-            events = events.to_pylist()
-        return [change for event in events for change in self.insert(event)]
+        return [change for event in rows_of(events) for change in self.insert(event)]
 
     def advance(self, now: Any) -> list[Change]:
         """Time has passed without an event: what started or stopped until then."""
-        changes: list[Change] = []
         ticks = self._hub.ticks(now)
-        if ticks is not None:
-            self._pass_time(ticks, changes)
-        self._hub.advance(now)
+        with self._told_later() as changes:
+            if ticks is not None:
+                self._pass_time(ticks, changes)
+            self._hub.advance(now)
         return changes + self._taken_leave()
 
     def _instant(self, key: Any, state: KeyState, now: int | None) -> Instant:
@@ -218,6 +244,17 @@ class Rules:
 
     def _evaluate(self, key: Any, state: KeyState, now: int | None, changes: list[Change]) -> None:
         instant = self._instant(key, state, now)
+        try:
+            self._compare(key, state, instant, now, changes)
+            self._schedule(key, state, instant)
+        except BaseException:  # a condition that cannot be evaluated: when it changes it may
+            self._moments.schedule(key, state, instant.next_change())
+            raise
+
+    def _compare(
+        self, key: Any, state: KeyState, instant: Instant, now: int | None, changes: list[Change]
+    ) -> None:
+        """What starts and what stops for a key now."""
         values, rules = state.values, self._table.by_number
         state.make_room(self._table.slots)
         for group in self._table.simple.values():
@@ -232,7 +269,6 @@ class Rules:
                 changes += [Change(rules[n].name, key, True, at) for n in started]
         for rule in self._table.to_settle(state, instant):
             self._settle(rule, key, state, instant, now, changes)
-        self._schedule(key, state, instant)
 
     def _settle(
         self,

@@ -4,10 +4,12 @@
 
 A name is a feature that was defined, or a column of the current row; a call of an aggregate's short
 name is a windowed aggregate. As in SQL, what is computed from a missing value is missing, and a
-comparison with it is neither true nor false; so is a division by zero.
+comparison with it is neither true nor false; so is a division by zero. Arithmetic is done in
+doubles.
 """
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -207,7 +209,7 @@ class Reader:
                 return inner, what
             if isinstance(what, int | float):
                 return _constant(-what), -what
-            return _applied(operator.neg, inner), None
+            return _applied(operator.neg, inner, self._text), None
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self._value(node.left, depth + 1), self._value(node.right, depth + 1)
             function = _ARITHMETIC[type(node.op)][1]
@@ -225,18 +227,20 @@ class Reader:
 
     def _call(self, node: ast.Call, name: str, depth: int) -> tuple[Evaluate, Operand | None]:
         if name == "abs" and len(node.args) == 1 and not node.keywords:
-            return _applied(abs, self._value(node.args[0], depth + 1)[0]), None
+            return _applied(abs, self._value(node.args[0], depth + 1)[0], self._text), None
         kind = AGGREGATES.get(name)
         if kind is None:
             known = ", ".join(sorted(AGGREGATES))
             raise self._error(node, f"calls {name!r}; known are abs, {known}")
-        columns, window = self._arguments(node, name)
         try:
+            columns, window = self._arguments(node, name)
             aggregate = kind(*columns)
             if not columns and aggregate.input_kinds:
                 raise self._error(node, f'names no column: {name}(price, "5m"), say')
             found = as_suffix_or_historical(window)
         except WindrowError as error:
+            if str(error).startswith("in "):
+                raise
             raise BadSpecification(f"in {self._text!r}: {error}") from error
         return self._of_feature(self._feature(aggregate, found), node)
 
@@ -292,10 +296,24 @@ def _feature(number: int) -> Evaluate:
     return lambda moment: moment.feature(number)
 
 
-def _applied(function: Callable[[Any], Any], inner: Evaluate) -> Evaluate:
+def _double(value: Any, text: str) -> float:
+    """Arithmetic is done in doubles, as in the conditions of streams (``columns.conditions``)."""
+    if isinstance(value, str | bytes):
+        raise BadSpecification(
+            f"in {text!r}: {value!r} and what it is computed with are not both numbers"
+        )
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise BadSpecification(f"in {text!r}: {error}") from error
+
+
+def _applied(function: Callable[[float], float], inner: Evaluate, text: str) -> Evaluate:
     def evaluate(moment: Moment) -> Any:
         value = inner(moment)
-        return None if value is None else function(value)
+        return None if value is None else function(_double(value, text))
 
     return evaluate
 
@@ -307,14 +325,10 @@ def _computed(
         a, b = left(moment), right(moment)
         if a is None or b is None:
             return None
-        if isinstance(a, str | bytes) or isinstance(b, str | bytes):
-            raise BadSpecification(f"in {text!r}: {a!r} and {b!r} are not both numbers")
         try:
-            return function(a, b)
+            return function(_double(a, text), _double(b, text))
         except ZeroDivisionError:
             return None
-        except TypeError as error:
-            raise BadSpecification(f"in {text!r}: {error}") from error
 
     return evaluate
 
@@ -328,7 +342,7 @@ def _compared(
             return None
         try:
             return bool(function(a, b))
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise BadSpecification(f"in {text!r}: {error}") from error
 
     return evaluate

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from windrow.aggregates import Aggregate
+from windrow.aggregates import Aggregate, canonical
 from windrow.shared import Hub, Query
 from windrow.shared.line import Extent, Window
 from windrow.shared.parts import Assemble
 from windrow.shared.substream import PartKey, Substream
+from windrow.times import is_missing
 
 _UNKNOWN: Any = object()
 
@@ -76,14 +77,14 @@ class Instant:
             if len(parts) == 1:
                 value = stream.answer(parts[0], aggregate, left, right)
             else:
-                partials = [stream.total(part, left, right) for part in parts]
-                value = aggregate.answer(assemble(partials))
+                value = aggregate.answer(assemble(stream.totals(parts, left, right)))
         self._values[number] = value
         return value
 
     def column(self, name: str) -> Any:
         """A value of the key's last row; missing where it has no such column."""
-        return self._row.get(name)
+        value = self._row.get(name)
+        return None if is_missing(value) else canonical(value)
 
     def next_change(self) -> int | None:
         """The next moment when a row leaves or enters one of the windows."""

@@ -4,11 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import repeat
 from typing import Any, ClassVar, Self
 
 from windrow.aggregates import EMPTY, Aggregate, Family, Partial, as_aggregate, codec
 from windrow.aggregates.codec import count_bytes
 from windrow.aggregates.schema import frame, unframe
+from windrow.aggregates.values import listed
 from windrow.errors import (
     BadBytes,
     BadSpecification,
@@ -54,8 +56,9 @@ class Shared(ABC):
         reason = self.refuses(self.aggregate)
         if reason:
             raise Refused(f"{type(self).__name__}({self.aggregate!r}) is refused: {reason}")
-        self._family = Family()
-        self.lift = self.aggregate.lifter(self._family)
+        self.family = Family()
+        """What kind of values came."""
+        self.lift = self.aggregate.lifter(self.family)
         self._merge = self.aggregate.merger()
         self._reach = Reach.of(longest)
         self._reach_ticks: int | None = None
@@ -81,35 +84,49 @@ class Shared(ABC):
 
     def insert(self, value: Any, at: Any = None) -> None:
         """Add a row; a value or time that is refused changes nothing."""
-        partial = self.lift(value)
-        ticks = self.line.admit(at)
+        try:
+            partial = self.lift(value)
+            ticks = self.line.admit(at)
+            if self._reach_ticks is None:
+                self._reach_ticks = self._reach.ticks(self.line)
+        except BaseException:
+            if not self.line.end:  # a row that is refused decides nothing
+                self.family.forget()
+                self.line.undecide()
+            raise
         self.push(partial, ticks)
         self.line.append(ticks)
         if not self._reach.everything:
-            if self._reach_ticks is None:
-                self._reach_ticks = self._reach.ticks(self.line)
             self.forget(self.line.trim(self._reach.rows, self._reach_ticks))
 
     def insert_many(self, values: Iterable[Any], at: Iterable[Any] | None = None) -> None:
         """Add rows in order, with their times."""
-        if at is None:
-            for value in values:
-                self.insert(value)
-            return
-        for value, moment in zip(values, at, strict=True):
+        rows = listed(values)
+        moments = repeat(None, len(rows)) if at is None else listed(at)
+        for value, moment in zip(rows, moments, strict=True):
             self.insert(value, moment)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {k: v for k, v in vars(self).items() if k not in ("lift", "_merge")}
+        return {**state, "family": self.families()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)  # functions again, over this copy's own family
+        self.family = Family()
+        self.lift, self._merge = self.aggregate.lifter(self.family), self.aggregate.merger()
+        self.remember(state["family"])
 
     def take_family(self, other: "Shared") -> None:
         """Know what kind of values another structure took: it is the same stream."""
-        self._family, self.lift = other._family, other.lift
+        self.family, self.lift = other.family, other.lift
 
     def families(self) -> tuple[Any, ...]:
         """Values of the kinds that came, for ``remember``."""
-        return self._family.examples()
+        return self.family.examples()
 
     def remember(self, families: tuple[Any, ...]) -> None:
         """Know again what kinds of values came."""
-        self.aggregate.remember(self._family, families)
+        self.aggregate.remember(self.family, families)
 
     @abstractmethod
     def begin(self, number: int) -> None:
@@ -181,7 +198,7 @@ class Shared(ABC):
     ) -> list[Any]:
         ranges = list(zip(lefts, rights, strict=True))
         waiting = sorted(range(len(ranges)), key=lambda i: ranges[i][1], reverse=True)
-        rows, moments = list(values), None if at is None else list(at)
+        rows, moments = listed(values), None if at is None else listed(at)
         if moments is not None and len(moments) != len(rows):
             raise BadSpecification(f"{len(rows)} rows, but {len(moments)} times")
         beyond = self.line.end + len(rows)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import repeat
 from typing import Any, Self
 
-from windrow.aggregates import Aggregate, Partial, as_aggregate
+from windrow.aggregates import Aggregate, Family, Partial, as_aggregate
+from windrow.aggregates.values import listed, rows_of
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.shared.line import Extent, Line, Window, as_suffix_or_historical
 from windrow.shared.query import EACH, Each, Queries, Query, as_key, make_query
@@ -55,6 +56,8 @@ class Hub:
         self._whole = Substream(unit)
         self._keys: dict[Hashable, Substream] = {}  # by their last row: the idlest come first
         self._advanced: int | None = None
+        self._lost = False  # whether rows came of keys that were not kept
+        self._lost_at: int | None = None  # and when the last of them was
         self.on_drop: Callable[[Any], None] | None = None
         self._extents: dict[Window, Extent] = {}
         self._told = Told()
@@ -108,22 +111,68 @@ class Hub:
 
     def take(self, key: Any, at: Any, row: Lifted) -> None:
         """A row that ``lifted`` checked, before anything else came."""
-        ticks, stream, partials, own = row
+        ticks, stream, _, _ = row
+        self._push(stream, at, row)
         if stream is not None:
-            stream.line.admit(at)
-            stream.push(own, ticks)
+            stream.append(ticks)
             self._keys.pop(key, None)
             self._keys[key] = stream
             self._told.touched.add(key)
-        self._whole.line.admit(at)
-        self._whole.push(partials, ticks)
+        elif key is not None:
+            self._lose(True, ticks)
+        self._whole.append(ticks)
         self.clock.append(ticks)
         self.clock.forget(self.clock.end - 1)
         if ticks is not None:
             self._drop_idle(ticks)
 
+    def _push(self, stream: Substream | None, at: Any, row: Lifted) -> None:
+        """A row for the whole stream and for its key's, or for none."""
+        ticks, _, partials, own = row
+        try:
+            self._whole.line.admit(at)
+            self._whole.push(partials, ticks)
+        except BaseException:
+            self._undecide([])
+            raise
+        if stream is not None:
+            try:
+                stream.line.admit(at)
+                stream.push(own, ticks)
+            except BaseException:
+                self._whole.take_back()
+                self._undecide([])
+                raise
+
+    def _lose(self, rows: bool, ticks: int | None) -> None:
+        """A key's rows up to then are not kept: what comes of a key may not be all."""
+        self._lost |= rows
+        if ticks is not None:
+            self._lost_at = ticks if self._lost_at is None else max(self._lost_at, ticks)
+
+    def _unseen(self) -> Substream:
+        """A key of which nothing is kept."""
+        stream = Substream(self._unit)
+        stream.line.lost, stream.line.gone = self._lost, self._lost_at
+        return stream
+
+    def _undecide(self, families: list[Family]) -> None:
+        """A row that is refused decides nothing about those to come."""
+        self.clock.undecide()
+        self._whole.line.undecide()
+        for family in families:
+            family.forget()
+
     def lifted(self, value: Any, key: Any, at: Any) -> Lifted:
         """A row's partials; what ``insert`` would raise is raised, and nothing is changed."""
+        unknown: list[Family] = []
+        try:
+            return self._lifted(value, key, at, unknown)
+        except BaseException:
+            self._undecide(unknown)
+            raise
+
+    def _lifted(self, value: Any, key: Any, at: Any, unknown: list[Family]) -> Lifted:
         ticks = self.clock.admit(at)
         if self._advanced is not None and (ticks is None or ticks < self._advanced):
             raise OutOfOrder(
@@ -136,10 +185,16 @@ class Hub:
             stream = self.substream(key)
             plan = self._queries.plan(key)
             if stream is None and plan.choices:
-                stream = Substream(self._unit)
+                stream = self._unseen()
                 stream.follow(plan, self._queries.version)
         elif self._queries.need_keys:
             raise BadSpecification("queries are about keys: insert(value, key=...)")
+        for one in (whole, stream):
+            if one is not None:
+                one.measure(self.clock)
+        if ticks is not None:
+            self._measure_silence()
+        unknown += whole.undecided() + ([] if stream is None else stream.undecided())
         return ticks, stream, whole.lift(value), [] if stream is None else stream.lift(value)
 
     def advance(self, now: Any) -> int | None:
@@ -178,16 +233,10 @@ class Hub:
         keys: Iterable[Any] | None = None,
         at: Iterable[Any] | None = None,
     ) -> None:
-        """Rows in order: values, or a mapping from columns to values."""
-        rows: list[Any]
-        if isinstance(values, Mapping):
-            names = list(values)
-            columns = zip(*values.values(), strict=True)
-            rows = [dict(zip(names, row, strict=True)) for row in columns]
-        else:
-            rows = list(values)
-        owners: list[Any] = [None] * len(rows) if keys is None else list(keys)
-        moments: list[Any] = [None] * len(rows) if at is None else list(at)
+        """Rows in order: values, a mapping from columns to values, or a table of pyarrow."""
+        rows = rows_of(values)
+        owners: list[Any] = [None] * len(rows) if keys is None else listed(keys)
+        moments: list[Any] = [None] * len(rows) if at is None else listed(at)
         if not len(rows) == len(owners) == len(moments):
             raise BadSpecification(
                 f"{len(rows)} rows with keys= of {len(owners)} and at= of {len(moments)}: "
@@ -196,17 +245,22 @@ class Hub:
         for value, key, moment in zip(rows, owners, moments, strict=True):
             self.insert(value, key, moment)
 
-    def _drop_idle(self, now: int) -> None:
+    def _measure_silence(self) -> None:
         if self._idle_version != self._queries.version:
-            self._idle_version = self._queries.version
             self._idle_ticks = self._queries.longest_silence(self.clock, self._idle)
+            self._idle_version = self._queries.version
+
+    def _drop_idle(self, now: int) -> None:
+        self._measure_silence()
         if self._idle_ticks is None:
             return
         while self._keys:
             key = next(iter(self._keys))
-            if self._keys[key].line.newest >= now - self._idle_ticks:
+            newest = self._keys[key].line.newest
+            if newest >= now - self._idle_ticks:
                 return
             del self._keys[key]
+            self._lose(self._idle is None, newest)  # idle= says that such a key begins anew
             self._told.touched.add(key)
             if self.on_drop is not None:
                 self.on_drop(key)
@@ -238,12 +292,13 @@ class Hub:
     def complete(self, query: Query, key: Any = None, now: Any = None) -> bool:
         """Whether the hub knows all rows of the query's window: not so soon after it registered."""
         self._queries.require(query)
-        about = key if query.key is EACH else query.key
-        stream = self._whole_stream() if about is None else self.substream(about)
-        moment = self._moment(now)
-        if stream is None or not stream.line.end:
+        about = as_key(key) if query.key is EACH else query.key
+        if not self.clock.end:
             return True
-        extent = self.extent(query.window)
+        stream = self._whole_stream() if about is None else self.substream(about)
+        moment, extent = self._moment(now), self.extent(query.window)
+        if stream is None:
+            return not self._unseen().line.misses(extent, moment)
         return all(stream.complete(part, extent, moment) for part in query.names)
 
     def extent(self, window: Window) -> Extent:
@@ -260,8 +315,7 @@ class Hub:
         left, right = stream.line.span(self.extent(query.window), now)
         if len(query.names) == 1:
             return stream.answer(query.names[0], query.aggregate, left, right)
-        partials: list[Partial] = [stream.total(part, left, right) for part in query.names]
-        return query.aggregate.answer(query.assemble(partials))
+        return query.aggregate.answer(query.assemble(stream.totals(query.names, left, right)))
 
     def changes(self, now: Any = None) -> dict[Any, Any]:
         """The answers that are others than when last asked, by query, or by (query, key)."""

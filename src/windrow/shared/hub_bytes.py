@@ -27,6 +27,11 @@ def write(hub: "Hub") -> bytes:
         hub._names,
         hub.clock.example,
         tuple(hub.clock.times()),
+        hub.clock.first,
+        hub.clock.end,
+        hub._advanced,
+        hub._lost,
+        hub._lost_at,
     )
     out = [codec.encode(head), count_bytes(len(hub._queries))]
     for query in hub.queries:
@@ -56,11 +61,12 @@ def read(hub: "Hub", data: bytes, own: Iterable[type[Aggregate]]) -> None:
 
 
 def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None:
-    hub._unit, idle, names, example, times = codec.decode(reader)
+    hub._unit, idle, names, example, times, *more = codec.decode(reader)
+    first, end, hub._advanced, hub._lost, hub._lost_at = more or (0, len(times), None, False, None)
     hub._idle = None if idle is None else _as_length(idle)
     hub._names = names
     hub.clock._unit = hub._whole.line._unit = hub._unit
-    hub.clock.restore(0, example, times, len(times))
+    hub.clock.restore(first, example, times, end - first)
     for _ in range(reader.count()):
         number, named, shape, key = codec.decode(reader)
         about = EACH if key[0] == "each" else key[1]
@@ -73,7 +79,8 @@ def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None
 
 def _stream(stream: Substream) -> list[bytes]:
     line = stream.line
-    out = [codec.encode((line.first, line.end, line.example, tuple(line.times())))]
+    known = (line.newest, line.lost, line.gone)
+    out = [codec.encode((line.first, line.end, line.example, tuple(line.times()), *known))]
     for held in stream.held.values():
         first = max(held.start, line.first)
         rows = [held.structure.row(number) for number in range(first, line.end)]
@@ -85,8 +92,9 @@ def _stream(stream: Substream) -> list[bytes]:
 def _read_stream(hub: "Hub", key: Any, reader: Reader) -> None:
     stream = hub._whole if key is None else Substream(hub._unit)
     line = stream.line
-    first, end, example, times = codec.decode(reader)
-    line.restore(first, example, times, end - first)
+    first, end, example, times, *more = codec.decode(reader)
+    newest, line.lost, line.gone = more or (None, False, None)
+    line.restore(first, example, times, end - first, newest)
     stream.follow(hub._queries.plan(key), hub._queries.version)
     for held in stream.held.values():
         held.start, families = codec.decode(reader)

@@ -84,7 +84,10 @@ class Line:
         self._unit = unit
         self._times: list[int] = []  # of the rows from _base on
         self._base = 0
-        self._gone: int | None = None  # the time of the youngest row let go
+        self.lost = False
+        """Whether rows may have come before number 0 that were not kept."""
+        self.gone: int | None = None
+        """The time of the youngest row let go, or not kept."""
         self._aged = 0
         self._lengths: dict[Any, int] = {}
 
@@ -154,25 +157,33 @@ class Line:
             self.forget(limit)
         return self.first
 
-    def restore(self, first: int, example: Any, times: Sequence[int], rows: int) -> None:
-        """Take over rows that were kept elsewhere."""
-        if (example is None) != (not times) or (times and len(times) != rows):
+    def undecide(self) -> None:
+        """A row that is refused does not say whether rows have times, and of which kind."""
+        if not self.end:
+            self.clock = self.example = None
+
+    def restore(
+        self, first: int, example: Any, times: Sequence[int], rows: int, newest: int | None = None
+    ) -> None:
+        """Take over rows that were kept elsewhere; ``newest`` is known where none is left."""
+        if len(times) != (0 if example is None else rows):
             raise BadValue(f"{len(times)} times of {rows} rows")
         if any(a > b for a, b in pairwise(times)):
             raise OutOfOrder("the times go back")
         self.first = self._base = self._aged = first
         self.end = first + rows
-        if times:
+        if example is not None:
             self.clock, self.example = clock_of(example, self._unit), example
             self._times = list(times)
-            self.newest = times[-1]
+            known = self.clock.ticks(example) if newest is None else newest
+            self.newest = times[-1] if times else known
 
     def forget(self, limit: int) -> None:
         """Let go of the rows with smaller numbers."""
         if limit <= self.first:
             return
         if self.clock is not None:
-            self._gone = self._times[limit - 1 - self._base]
+            self.gone = self._times[limit - 1 - self._base]
             if limit - self._base > max(64, self.end - limit):  # more dead than alive
                 del self._times[: limit - self._base]
                 self._base = limit
@@ -228,18 +239,17 @@ class Line:
 
     def misses(self, extent: Extent, now: int | None) -> bool:
         """Whether rows that were let go would have been in the window."""
-        if not self.first:
-            return False
         if extent.rows is not None:
-            right = max(self.end - extent.ending, 0)
-            left = max(right - extent.rows, 0)
+            right = self.end - extent.ending
+            left = right - extent.rows
             old = extent.length is not None and self._older(extent, now)
-            return left < min(self.first, right) and not old
-        return self._gone is not None and not self._older(extent, now)
+            reaches = max(left, 0) < min(self.first, right) or (self.lost and left < 0)
+            return reaches and not old
+        return self.gone is not None and not self._older(extent, now)
 
     def _older(self, extent: Extent, now: int | None) -> bool:
         """Whether all that was let go is older than the window."""
-        if self._gone is None or now is None:
+        if self.gone is None or now is None:
             return True
         start = now - (0 if extent.rows is not None else extent.ending) - (extent.length or 0)
-        return self._gone < start or (self._gone == start and extent.after is bisect_right)
+        return self.gone < start or (self.gone == start and extent.after is bisect_right)

@@ -1,10 +1,10 @@
 """One stream of a hub, the whole or a key's: its rows' times, and a structure for each part."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from windrow.aggregates import Aggregate, Partial, Quantile
+from windrow.aggregates import Aggregate, Family, Partial, Quantile
 from windrow.shared.b_int import BInt
 from windrow.shared.base import Shared
 from windrow.shared.l_int import LInt, width_classes
@@ -93,30 +93,43 @@ class Held:
             self.choice = choice
             return self
         made = Held(choice, line, self.start)
-        first = max(line.first, self.start)
-        made.structure.begin(first)
-        for number in range(first, line.end):
-            ticks = line.time(number) if line.clock is not None else None
-            made.structure.push(self.structure.row(number), ticks)
+        made._fill(self.structure, line)
         made.structure.take_family(self.structure)
         return made
+
+    def _fill(self, known: Shared, line: Line) -> None:
+        """Anew, with the line's rows as another structure, or this one, knows them."""
+        first = max(line.first, self.start)
+        rows = [known.row(number) for number in range(first, line.end)]
+        self.structure.begin(first)
+        for number, partial in enumerate(rows, first):
+            self.structure.push(partial, line.time(number) if line.clock is not None else None)
+
+    def take_back(self, line: Line) -> None:
+        """Forget a row that the line has not."""
+        try:
+            self._fill(self.structure, line)
+        except (
+            Exception
+        ):  # a combine that raises again: without its rows it is right, and incomplete
+            self.start = line.end
+            self.structure.begin(line.end)
 
 
 class Substream:
     """Rows of one stream, served to every query that is about it."""
 
-    __slots__ = ("_ticks", "held", "line", "plan", "version")
+    __slots__ = ("_ticks", "_undecided", "held", "line", "plan", "version")
 
     def __init__(self, unit: str | None) -> None:
         self.line = Line(unit)
         self.held: dict[PartKey, Held] = {}
         self.plan = Plan()
         self.version = -1
+        self._undecided: list[Family] = []
 
     def follow(self, plan: Plan, version: int) -> None:
         """Keep what a plan says from now on; parts that are new begin with the next row."""
-        self.plan, self.version = plan, version
-        self._ticks: int | None = None
         line, held = self.line, {}
         for key, choice in plan.choices.items():
             known = self.held.get(key)
@@ -125,30 +138,59 @@ class Substream:
                 continue
             held[key] = Held(choice, line, line.end)
             held[key].structure.begin(line.end)
-        self.held = held
+        self.held, self.plan, self.version = held, plan, version
+        about = [one for one in held.values() if one.choice.part.family is not None]
+        self._undecided = [f for one in about for f in one.structure.family.undecided()]
+        self._ticks: int | None = None
 
     def lift(self, value: Any) -> list[Partial]:
         """A value's partial for every part; nothing is inserted."""
         return [held.structure.lift(value) for held in self.held.values()]
 
+    def undecided(self) -> list[Family]:
+        """What a row that is refused must not have decided."""
+        if self._undecided:
+            self._undecided = [family for family in self._undecided if family.known is None]
+        return self._undecided
+
+    def measure(self, clock: Line) -> None:
+        """How far back rows are kept, in ticks; windows that do not fit the times are refused."""
+        if self._ticks is None:
+            self._ticks = self.plan.reach.ticks(clock)
+
     def push(self, partials: list[Partial], ticks: int | None) -> None:
-        """A row."""
-        for held, partial in zip(self.held.values(), partials, strict=True):
-            held.structure.push(partial, ticks)
+        """A row for every part, or for none where a combine raises; ``append`` follows."""
+        done = []
+        try:
+            for held, partial in zip(self.held.values(), partials, strict=True):
+                held.structure.push(partial, ticks)
+                done.append(held)
+        except BaseException:
+            for held in done:
+                held.take_back(self.line)
+            raise
+
+    def take_back(self) -> None:
+        """Forget a row that was pushed and not appended."""
+        for held in self.held.values():
+            held.take_back(self.line)
+
+    def append(self, ticks: int | None) -> None:
+        """The row that was pushed is there."""
         line = self.line
         line.append(ticks)
         before = line.first
-        if self._ticks is None:
-            self._ticks = self.plan.reach.ticks(line)
+        self.measure(line)
         limit = line.trim(self.plan.reach.rows, self._ticks)
         if limit > before:
             for held in self.held.values():
                 held.structure.forget(limit)
 
-    def total(self, key: PartKey, left: int, right: int) -> Partial:
-        """The partial of the rows from ``left`` to before ``right`` that a part knows."""
-        held = self.held[key]
-        return held.structure.run(max(left, held.start), right)
+    def totals(self, keys: Sequence[PartKey], left: int, right: int) -> list[Partial]:
+        """Partials of the rows from ``left`` to before ``right`` that all these parts know."""
+        parts = [self.held[key] for key in keys]
+        left = max(left, *[held.start for held in parts])
+        return [held.structure.run(left, right) for held in parts]
 
     def answer(self, key: PartKey, aggregate: Aggregate, left: int, right: int) -> Any:
         """The answer of an aggregate that is one part, for the rows that the part knows."""

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from windrow.errors import StoreUnavailable
+from windrow.errors import StoreUnavailable, WindrowError
 from windrow.stores.base import Expected, Store, require_expected
 
 try:
@@ -51,8 +52,18 @@ class Rocks(Store):
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under some keys."""
         self.calls += 1
-        found = self._database.get(list(keys))
-        return list(found)
+        with self._said("read"):
+            return list(self._database.get(list(keys)))
+
+    @contextmanager
+    def _said(self, what: str) -> Iterator[None]:
+        """Whatever the database raises, with where it is."""
+        try:
+            yield
+        except WindrowError:
+            raise
+        except Exception as error:  # rocksdict raises nothing narrower
+            raise StoreUnavailable(f"RocksDB at {self.path!r} did not {what}: {error}") from error
 
     def write(
         self,
@@ -62,31 +73,31 @@ class Rocks(Store):
     ) -> None:
         """One write batch. (The folder's lock is what keeps other processes out.)"""
         self.calls += 1
-        if expected is not None:
-            require_expected(expected, self._database.get(expected[0]))
         batch = rocksdict.WriteBatch(raw_mode=True)
         for key, value in puts.items():
             batch.put(key, value)
         for key in deletes:
             batch.delete(key)
-        try:
+        with self._said("write"):
+            if expected is not None:
+                require_expected(expected, self._database.get(expected[0]))
             self._database.write(batch, self._write_options)
-        except Exception as error:  # rocksdict raises nothing narrower
-            raise StoreUnavailable(f"RocksDB at {self.path!r} did not write: {error}") from error
 
     def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
         """All keys that begin so, in order."""
         self.calls += 1
-        for key in self._database.keys(from_key=prefix):
-            if not key.startswith(prefix):
-                return
-            yield key
+        with self._said("read"):
+            for key in self._database.keys(from_key=prefix):
+                if not key.startswith(prefix):
+                    return
+                yield key
 
     def close(self) -> None:
         """Release the folder."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        database, self._open = self._open, None
+        if database is not None:
+            with self._said("close"):
+                database.close()
 
     def __repr__(self) -> str:
         return f"Rocks({self.path!r})"

@@ -62,15 +62,20 @@ def check_laws(
     elif type(checked) in REGISTRY.values():
         runs = [case.values for case in cases(checked)]
     else:
-        kinds = checked.input_kinds or ("any",)
-        runs = [list(zip(*(_PLAIN[kind] for kind in kinds), strict=False))]
-        if len(kinds) == 1:
-            runs = [_PLAIN[kinds[0]]]
+        columns = [_plain(kind, checked.identity) for kind in checked.input_kinds or ("any",)]
+        runs = [list(zip(*columns, strict=False)) if len(columns) > 1 else columns[0]]
     checker = _Checker(checked, random.Random(seed), bytes)
     for run in runs:
         checker.check(run, max(1, rounds // len(runs)))
     if not checker.checked:
         raise BadSpecification(f"{checked!r}: no value was given that is not missing")
+
+
+def _plain(kind: str, identity: Any) -> Sequence[Any]:
+    """Plain values; floats where the identity is one, which makes floats of integers."""
+    values = _PLAIN[kind]
+    floats = float in map(type, identity if isinstance(identity, tuple) else (identity,))
+    return [float(v) for v in values] if floats and kind in ("any", "number") else values
 
 
 class _Checker:

@@ -1,0 +1,92 @@
+"""Rules and values that are not what a condition expects: nothing is lost by an error."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import windrow as wr
+from windrow.errors import BadSpecification, BadValue, SumOverflow
+
+
+def fires(when: str, *values: Any) -> list[bool]:
+    rules = wr.Rules([("r", when)], key="k", time="at")
+    out = []
+    for at, x in enumerate(values):
+        rules.insert({"k": "a", "at": at, "x": x})
+        out.append(bool(rules.firing()))
+    return out
+
+
+def test_numbers_of_every_kind_are_computed_with_alike() -> None:
+    price = [100, Decimal(100), 100.0, np.float32(100), np.int8(100), np.uint8(100), True]
+    for one in price:
+        assert fires("x * x > 9000", one) == [one is not True]
+        assert fires("x < 1.5 * mean(x, 5)", one) == [True]
+        assert fires("1 / (x - x) > 0 or x / 0 > 0", one) == [False]
+    assert fires("x / 3 > 0 and x + 1.0 > 0", 10**400) == [True]
+    assert fires("x > 1", np.datetime64("NaT"), 2) == [False, True]
+
+
+@pytest.mark.parametrize("when", ["abs(x) > 1", "-x > 1", "x * 2 > 1", "x > 1", "x > 1 or x < 0"])
+@pytest.mark.parametrize("bad", ["a", b"a", [1]])
+def test_what_is_no_number_is_refused_by_name(when: str, bad: Any) -> None:
+    with pytest.raises((BadSpecification, BadValue), match="x"):
+        fires(when, bad)
+
+
+def test_a_window_that_cannot_be_is_told_with_its_condition() -> None:
+    with pytest.raises(BadSpecification, match=r"in 'max\(x, 0\) > 3': time\(\): the length"):
+        wr.Rules([("r", "max(x, 0) > 3")], key="k", time="at")
+
+
+def test_what_changed_before_an_error_is_told_by_the_next_call() -> None:
+    rules = wr.Rules([("busy", "count(10) >= 2"), ("text", "x * 2 > 1")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": 0})
+    rules.insert({"k": "a", "at": 1, "x": 0})
+    with pytest.raises(BadSpecification, match="not both numbers"):
+        rules.insert({"k": "b", "at": 30, "x": "?"})
+    changes = [str(change) for change in rules.insert({"k": "c", "at": 31, "x": 0})]
+    assert changes == ["10: busy stopped for 'a'"]
+
+
+def test_a_key_that_could_not_be_evaluated_is_looked_at_again() -> None:
+    rules = wr.Rules([("big", "sum(x, 10) > 5"), ("busy", "count(20) >= 2")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": 9})
+    rules.insert({"k": "a", "at": 1, "x": 0})
+    with pytest.raises(SumOverflow):
+        rules.insert({"k": "a", "at": 2, "x": (1 << 63) - 1})
+    told, now = [], 3
+    while now < 40:  # whoever asks again gets everything in the end
+        try:
+            told += rules.advance(now)
+            now += 1
+        except SumOverflow:
+            pass
+    assert [str(change) for change in told] == [
+        "12: big stopped for 'a'",
+        "21: busy stopped for 'a'",
+    ]
+    assert rules.firing() == []
+
+
+def test_a_rule_that_cannot_be_evaluated_is_not_added() -> None:
+    rules = wr.Rules(key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": "text"})
+    with pytest.raises(BadSpecification, match="not both numbers"):
+        rules.add("r", "x * 2 > 1")
+    assert len(rules) == 0
+    assert rules.insert({"k": "a", "at": 1, "x": "text"}) == []
+    rules.add("r", "x == 'text'")
+    assert rules.firing() == [("r", "a")]
+
+
+def test_a_row_may_be_used_again() -> None:
+    rules = wr.Rules([("r", "x > 1 and count(5) >= 1")], key="k", time="at")
+    row = {"k": "a", "at": 0, "x": 2}
+    rules.insert(row)
+    row.update(k="b", at=1, x=0)
+    rules.insert(row)
+    assert rules.advance(4) == []
+    assert rules.firing() == [("r", "a")]
