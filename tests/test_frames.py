@@ -172,6 +172,15 @@ def test_types_that_arrow_does_little_with(x: pa.Array) -> None:
     assert keyed(table)["x"].to_pylist() == [first, None, second]
 
 
+def test_extension_types_are_keys() -> None:
+    keys = pa.array([b"a" * 16, b"b" * 16, b"a" * 16, None], pa.uuid())
+    table = pa.table({"k": keys, "t": [1, 2, 3, 4], "x": [1, 2, 4, 8]})
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(9)], aggregates=[wr.Sum("x")])
+    assert answers(spec, table) == [[1, 2, 5, 8]]
+    months = pd.PeriodIndex(["2024-01", "2024-02", "2024-01"], freq="M")
+    assert answers(spec, pd.DataFrame({"k": months, "t": [1, 2, 3], "x": [1, 2, 4]})) == [[1, 2, 5]]
+
+
 # --- what does not work --------------------------------------------------------------------------
 
 NAIVE = pa.table({"t": pa.array([1], pa.timestamp("s")), "x": [1]})

@@ -23,6 +23,8 @@ def key_codes(table: pa.Table, key: tuple[str, ...]) -> tuple[Array, int]:
     count = 1
     for name in key:
         array = plain_column(table[name])
+        if isinstance(array, pa.ExtensionArray):  # UUIDs, periods: equal if what is stored is
+            array = array.storage
         if pa.types.is_floating(array.type):
             array = array.cast(pa.float64()) if pa.types.is_float16(array.type) else array
             array = pc.if_else(pc.is_nan(array), float("nan"), pc.add(array, 0.0))
