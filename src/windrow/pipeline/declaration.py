@@ -26,7 +26,7 @@ NAMES = Either((NAME, Listing(NAME, least=1)))
 LENGTH = Either((Text(examples=("1h", "7d"), says='a length of time such as "1h"'), Whole(1)))
 SHIFT = Either((Text(examples=("10m",), says='a length of time such as "10m"'), Whole(0)))
 SCALAR = Either((Text(), Truth(), Number()))
-OPTIONS = Table(others=SCALAR, says="a table of options")
+OPTIONS = Table(others=Either((Text(blank=True), Truth(), Number())), says="a table of options")
 
 
 def options_of(kind: type[Aggregate]) -> dict[str, Kind]:

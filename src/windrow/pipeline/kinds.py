@@ -56,6 +56,8 @@ class Text:
     examples: tuple[str, ...] = ()
     pattern: str | None = None
     says: str = "a text in quotes"
+    blank: bool = False
+    """Whether nothing, and blanks, are a text too: a tab that separates, say."""
 
     def accepts(self, value: Any) -> bool:
         """See ``Kind``."""
@@ -63,7 +65,7 @@ class Text:
 
     def problems(self, value: Any, path: Path) -> Iterator[Problem]:
         """See ``Kind``."""
-        if not value.strip():
+        if not (self.blank or value.strip()):
             yield Problem(path, "the text is empty")
         elif self.choices and value not in self.choices:
             near = did_you_mean(value, self.choices)
@@ -75,7 +77,7 @@ class Text:
         out: dict[str, Any] = {"type": "string"}
         if self.choices:
             out["enum"] = list(self.choices)
-        else:
+        elif not self.blank:
             out["minLength"] = 1
         if self.examples:
             out["examples"] = list(self.examples)
