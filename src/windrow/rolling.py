@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from windrow.aggregates import Aggregate, Several, as_aggregate
+from windrow.aggregates.base import check_odd
 from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
 from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec, as_window
@@ -332,6 +333,7 @@ def _aggregates(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
             raise BadSpecification(
                 f'{aggregate!r} needs a column here: {type(aggregate).__name__}("amount"), say'
             )
+        check_odd(nan or aggregate.nan, overflow or aggregate.overflow)
         if nan is not None:
             aggregate.nan = nan
         if overflow is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.columns import as_of, engine
 from windrow.columns.column import array_of, numbers_of, valid_of
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling, window_columns
 
 
@@ -71,7 +71,7 @@ def whole_as_arrow(table: Any) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if _is(table, "pandas", "DataFrame"):
-        return pa.table({n: pa.array(table[n], from_pandas=True) for n in table.columns})
+        return pa.table({n: _from_pandas(n, table[n]) for n in table.columns})
     if _is(table, "polars", "DataFrame"):
         return table.to_arrow()
     if isinstance(table, Mapping):
@@ -80,9 +80,10 @@ def whole_as_arrow(table: Any) -> pa.Table:
 
 
 def _unknown(table: Any) -> BadSpecification:
+    kind = f"{type(table).__module__}.{type(table).__name__}".removeprefix("builtins.")
     return BadSpecification(
-        f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
-        "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
+        f"a {kind} is not a table windrow knows: use a pyarrow Table or RecordBatch, a pandas or "
+        "Polars DataFrame, or a dict of NumPy arrays"
     )
 
 
@@ -93,8 +94,9 @@ def as_arrow(spec: Rolling, table: Any) -> pa.Table:
     if isinstance(table, pa.Table):
         return table
     if _is(table, "pandas", "DataFrame"):
+        _check_index(spec, table)
         names = _needed(spec, list(table.columns))
-        return pa.table({name: pa.array(table[name], from_pandas=True) for name in names})
+        return pa.table({name: _from_pandas(name, table[name]) for name in names})
     if _is(table, "polars", "LazyFrame"):
         table = table.collect()
     if _is(table, "polars", "DataFrame"):
@@ -124,6 +126,32 @@ def _pandas(spec: Rolling, frame: Any) -> Any:
         return pandas.DataFrame({name: array.to_pandas() for name, array in answers.items()})
     made = {name: array.to_pandas().set_axis(frame.index) for name, array in answers.items()}
     return frame.assign(**made)
+
+
+def _from_pandas(name: str, column: Any) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BadValue(
+            f"column {name!r} has values of several types: {error}. Convert it first, with "
+            "pandas.to_numeric or .astype(str), say"
+        ) from error
+
+
+def _check_index(spec: Rolling, frame: Any) -> None:
+    """The index is no column, though what is wanted often stands there."""
+    for name in (spec.time, *spec.key):
+        if name is None or name in frame.columns:
+            continue
+        if name in frame.index.names:
+            raise BadSpecification(
+                f"{name!r} is the index of this DataFrame, not a column: give frame.reset_index()"
+            )
+        if name == spec.time and frame.index.names == [None] and frame.index.dtype.kind == "M":
+            raise BadSpecification(
+                f"there is no column {name!r}, but the index of this DataFrame holds times: give "
+                f"frame.reset_index(names={name!r})"
+            )
 
 
 def _array(name: str, values: Any) -> pa.Array:

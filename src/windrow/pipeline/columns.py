@@ -88,7 +88,9 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
         path: Path = ("features", "aggregates", place)
         if isinstance(one, dict):
             uses += [(one["column"], (*path, "column"))] if "column" in one else []
-            uses += [(c, (*path, "columns", i)) for i, c in enumerate(one.get("columns", []))]
+            several = one.get("columns", [])
+            several = several if isinstance(several, list) else []
+            uses += [(c, (*path, "columns", i)) for i, c in enumerate(several)]
     for place, one in enumerate(given.get("windows", [])):
         if isinstance(one, dict) and "bounds" in one:
             uses += [(c, ("features", "windows", place, "bounds")) for c in one["bounds"]]

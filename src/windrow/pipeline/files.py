@@ -40,17 +40,23 @@ IGNORED = (
     "recursiveFileLookup",
 )
 _BAD_CSV = re.compile(
-    r"In CSV column #\d+: (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'", re.S
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.+): invalid value '(.*)'",
+    re.S,
 )
 _ZONED = r"(?i):\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.S)
+_FILE = re.compile(r"input source '([^']+)'")
 _TWICE = re.compile(r"multiple columns named (.+)")
+
+
+def known_options(form: str) -> tuple[str, ...]:
+    """The options of a format that mean something in process."""
+    return {"csv": CSV_OPTIONS, "json": ("timestampFormat",)}.get(form, ())
 
 
 def other_options(source: Source) -> list[str]:
     """The options that only Spark knows."""
-    of_format = {"csv": CSV_OPTIONS, "json": ("timestampFormat",)}
-    known = (*of_format.get(source.format, ()), *IGNORED)
+    known = (*known_options(source.format), *IGNORED)
     return [name for name in source.options if name not in known]
 
 
@@ -129,6 +135,12 @@ def _said(source: Source, option: str, otherwise: bool) -> bool:
 
 
 def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
+    read, parse, convert = _csv_parts(source, kinds)
+    return ds.CsvFileFormat(parse_options=parse, convert_options=convert, read_options=read)
+
+
+def _csv_parts(source: Source, kinds: dict[str, pa.DataType]) -> tuple[Any, Any, Any]:
+    """How Arrow is to read, to parse and to convert."""
     options = source.options
     quote = options.get("quote", '"')
     escape = options.get("escape", quote)
@@ -153,19 +165,21 @@ def _csv_format(source: Source, kinds: dict[str, pa.DataType]) -> Any:
         encoding=str(options.get("encoding", "utf8")),
         autogenerate_column_names=not _header(source),
     )
-    return ds.CsvFileFormat(parse_options=parse, convert_options=convert, read_options=read)
+    return read, parse, convert
 
 
 def _explained(error: Exception, source: Source, files: list[str]) -> str:
     text = str(error)
     bad = _BAD_CSV.search(text)
     name = files[0] if len(files) == 1 else f"{len(files)} files ({files[0]}, …)"
+    which = _FILE.search(text)
+    name = which[1] if which else name
     if bad:
-        row = f", row {bad[1]}" if bad[1] else ""
+        row = f", row {bad[2]}" if bad[2] else ""
         return (
-            f"{name}{row}: {bad[3]!r} cannot be read as {bad[2]}. If it stands for a missing "
-            f'value, say source.options.nullValue = "{bad[3]}"; else say what the column is under '
-            '[columns], as "double" or "string"'
+            f"{name}{row}: {bad[4]!r} in {_column(files, source, int(bad[1]))} cannot be read as "
+            f"{bad[3]}. If it stands for a missing value, say source.options.nullValue = "
+            f'"{bad[4]}"; else say what the column is under [columns], as "double" or "string"'
         )
     ragged = _RAGGED.search(text)
     if ragged:
@@ -176,9 +190,7 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
             "values have line breaks within quotes, say source.options.multiLine = true"
         )
     if "newlines_in_values" in text:
-        return (
-            f"{name}: values have line breaks within quotes: say source.options.multiLine = true"
-        )
+        return f"{name}: values have line breaks within quotes: say source.options.multiLine = true"
     twice = _TWICE.search(text)
     if twice:
         return f"{name}: two columns are called {twice[1]!r}: rename one in the file"
@@ -199,7 +211,19 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
     return f"{name}: {reason}"
 
 
+def _column(files: list[str], source: Source, number: int) -> str:
+    """The name of a column, which Arrow only counts."""
+    if _header(source):
+        with contextlib.suppress(pa.ArrowInvalid, OSError):
+            read, parse, _ = _csv_parts(source, {})
+            with arrow_csv.open_csv(files[0], read, parse) as opened:
+                return f"column {opened.schema.names[number]!r}"
+    return f"column '_c{number}'"
+
+
 def _short(text: str) -> str:
+    if not text.isprintable():
+        return "…"
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 

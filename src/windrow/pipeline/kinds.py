@@ -1,11 +1,11 @@
 """Kinds of values in a pipeline file: each checks a value, and writes itself as JSON schema."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from windrow.pipeline.lines import Path
-from windrow.pipeline.problems import Problem, did_you_mean
+from windrow.pipeline.problems import Problem, did_you_mean, nearest
 
 
 class Kind(Protocol):
@@ -56,6 +56,8 @@ class Text:
     examples: tuple[str, ...] = ()
     pattern: str | None = None
     says: str = "a text in quotes"
+    meant: Callable[[str, Iterable[str]], str | None] = nearest
+    """The choice that somebody means by another word."""
     blank: bool = False
     """Whether nothing, and blanks, are a text too: a tab that separates, say."""
 
@@ -68,7 +70,7 @@ class Text:
         if not (self.blank or value.strip()):
             yield Problem(path, "the text is empty")
         elif self.choices and value not in self.choices:
-            near = did_you_mean(value, self.choices)
+            near = did_you_mean(value, self.choices, self.meant)
             near = near or f"; known are {', '.join(map(repr, self.choices))}"
             yield Problem(path, f"{value!r} is not known{near}")
 
