@@ -57,8 +57,8 @@ def csv_options(file: str) -> dict[str, Any]:
         rows = rows[:-1]  # cut off somewhere
     if rows and any(map(_is_value, rows[0])):
         options["header"] = False
-    if any("\n" in cell for row in rows for cell in row):
-        options["multiLine"] = True
+    if encoding == "UTF-16" or any("\n" in cell for row in rows for cell in row):
+        options["multiLine"] = True  # Spark cuts lines before it decodes them
     return options
 
 
