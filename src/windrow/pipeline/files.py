@@ -118,6 +118,8 @@ def _read(source: Source, columns: dict[str, str], first: int | None) -> pa.Tabl
         else:  # and nothing is read ahead
             table = data.head(first, batch_readahead=0, fragment_readahead=0)
         return table.rename_columns(names)
+    except FileNotFoundError as error:
+        raise BadValue(f"there is no {error}") from error
     except UnicodeDecodeError as error:
         raise BadValue(_not_unicode(files)) from error
     except pa.ArrowInvalid as error:
