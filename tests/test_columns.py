@@ -23,8 +23,10 @@ from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
+from windrow.columns.prepare import _nanoseconds
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import Time
+from windrow.times import clock_of
 from windrow.windows.compare import equal
 
 
@@ -155,8 +157,20 @@ def test_dates_integers_and_floats() -> None:
     assert spec(floats)["x_sum_1s"].to_pylist() == [1, 3, 6]
     with pytest.raises(BadSpecification, match="unit="):
         wr.Rolling(time="t", windows="1s", aggregates=sums)(floats)
-    with pytest.raises(BadValue, match="row 1"):
+    with pytest.raises(BadValue, match=r"row 1: 1e-12 s is not a whole"):
         spec(pa.table({"t": [0.0, 1e-12], "x": [1, 2]}))
+
+
+def test_seconds_of_our_days_with_fractions() -> None:
+    """A float holds them to 240 ns: they are the same nanoseconds as one value at a time."""
+    generator = np.random.default_rng(1)
+    for digits in (0, 1, 3, 6, 9):
+        seconds = np.round(generator.uniform(-2e9, 2e9, 500), digits)
+        ticks, bad = _nanoseconds(seconds, 10**9)
+        assert not bad.any()
+        assert ticks.tolist() == [clock_of(0.0, "s").to_ticks(t) for t in seconds.tolist()]
+    odd = np.array([np.nan, np.inf, -np.inf, 9.3e9, 0.1 + 1e-12, -1e-10])
+    assert _nanoseconds(odd, 10**9)[1].all()
 
 
 @given(tables(FLOATS), st.integers(1, 7), st.integers(0, 3), st.sampled_from(WINDOWS))

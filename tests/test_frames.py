@@ -214,14 +214,6 @@ MISTAKES: list[Any] = [
         "key= takes names of columns, not 1",
     ),
     (lambda: wr.Rolling(windows=TWO, aggregates="sum"), r"write windrow.Sum"),  # type: ignore[arg-type]
-    (
-        lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], nan="skip"),  # type: ignore[arg-type]
-        "nan= is one of 'value', 'missing', not 'skip'",
-    ),
-    (
-        lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], overflow="wrap"),  # type: ignore[arg-type]
-        "overflow= is one of 'error', 'null', not 'wrap'",
-    ),
     (lambda: wr.Rolling(windows=TWO, aggregates=[wr.Count()], unit="parsec"), "unit='parsec'"),
     (lambda: ticks(10**30, length=5), "too far from 0"),
     (lambda: ticks(5, length=10**30), "too far from 0"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -139,6 +140,36 @@ MISTAKES = [
         aggregates(aggregate="Quantile", column="amount", phy=0.9),
         r"did you mean 'phi'\?",
     ),
+    *(
+        Mistake(f"{word}, a word of others", aggregates(aggregate=word, column="amount"), says)
+        for word, says in (("Avg", "'Mean'"), ("nunique", "'Distinct'"), ("P95", "'Quantile'"))
+    ),
+    Mistake(
+        "a text for a list of columns",
+        aggregates(aggregate="Mean", columns="amount"),
+        r"aggregates\[0\].columns: 'amount' is a text; it must be a list.*\n1 mistake",
+    ),
+    Mistake(
+        "a window of rows as a text",
+        {"features.windows": ["100 rows"]},
+        r"So many rows are rows\(100\), in a file \{ rows = 100 \}",
+    ),
+    Mistake(
+        "another separator",
+        {"source.options": {"sep": ";"}},
+        r"options.sep: there is one column, 'payment,user.*sep = ','\n1 mistake",
+    ),
+    Mistake(
+        "an option of another library",
+        {"source.options": {"separator": ";"}},
+        r"source.options.separator: not known in process \(known: header, sep, ",
+    ),
+    Mistake("no file fits", {"source.path": "*.parquet"}, r"no files are here: .*/\*.parquet"),
+    Mistake(
+        "an address in process",
+        {"source.path": "s3://bucket/payments.csv"},
+        r"""source.path: engine = "columns" reads files of this machine; for s3://bucket/""",
+    ),
     Mistake("no column for Mean", aggregates(aggregate="Mean"), r"Mean needs a column"),
     Mistake(
         "no such module",
@@ -233,7 +264,7 @@ MISTAKES = [
     Mistake(
         "a text among numbers",
         {},
-        r"payments.csv, row \d+: 'abc' cannot be read as double",
+        r"amount: .*payments.csv, row \d+: 'abc' in column 'amount' cannot be read as double",
         data=with_value("amount", "abc"),
     ),
     Mistake(
@@ -373,6 +404,7 @@ TEXTS = [
     ("format = csv", r"p.toml:2: not valid TOML: Invalid value, at 'format = csv'. Texts stand in"),
     ('format = "csv', r"p.toml:2: not valid TOML"),
     ("header = True", r"Write true, in small letters"),
+    ("options = { header = False }", r"Write false, in small letters"),
     ('path = "a"\npath = "b"', r"p.toml:3: not valid TOML: .*The key is there twice"),
     ("path", r"A line is: key = value"),
     ("path = [", r"not valid TOML"),
@@ -488,6 +520,13 @@ def test_what_spark_says_in_a_sentence(text: str, says: str) -> None:
 
 
 TABLE = pa.table({"k": ["a"], "t": [1], "x": ["1"], "l": [[1]]})
+FRAME = pd.DataFrame({"at": pd.to_datetime(["2024-01-01", "2024-01-02"]), "x": [1.0, 2.0]})
+
+
+def rolling(time: str | None = None, **options: Any) -> wr.Rolling:
+    return wr.Rolling(time=time, windows=[wr.rows(2)], aggregates=[wr.Mean("x")], **options)
+
+
 LIBRARY = [
     (lambda: wr.Rolling(time="t", windows=["7 dayz"], aggregates=[wr.Count()]), "'7 day'"),
     (
@@ -506,7 +545,33 @@ LIBRARY = [
         lambda: wr.Rolling(key="k", windows=[wr.rows(2)], aggregates=[wr.Sum("x")])(TABLE),
         "column 'x' has type string, which cannot be added. Cast it",
     ),
+    (lambda: wr.Rolling(windows=[10], aggregates=[wr.Count()]), r"time\(3600\) where times are"),  # type: ignore[list-item]
+    (lambda: rolling(nan="skip"), 'nan= is "value" or "missing", not \'skip\''),
+    (lambda: rolling(overflow="wrap"), 'overflow= is "error" or "null", not \'wrap\''),
+    (lambda: rolling()([1]), "^a list is not a table windrow knows"),
+    (
+        lambda: rolling(time="at")(FRAME.set_index("at").rename_axis(None)),
+        r"no column 'at', but the index .* holds times: give frame.reset_index\(names='at'\)",
+    ),
+    (
+        lambda: rolling()(FRAME.assign(x=[1, "b"])),
+        r"column 'x' \(object\) cannot be taken: Could not convert 'b'.*Convert it",
+    ),
+    (
+        lambda: wr.Rules([("a", "count(1h) > 3")], key="k", time="t"),
+        r'stand in quotes: count\("1h"\)',
+    ),
+    (lambda: wr.Rules([("a", "x = 3")], key="k", time="t"), "To compare, write =="),
+    (lambda: wr.Rules([("a", "x => 3")], key="k", time="t"), "Write >= or <="),
+    (lambda: wr.Rules([("a", "x > 3 && x < 5")], key="k", time="t"), "Write and, or"),
 ]
+
+
+def test_names_of_other_libraries() -> None:
+    for name, says in (("Avg", "Mean"), ("std", "StdDev"), ("sum", "Sum"), ("Rollin", "Rolling")):
+        with pytest.raises(AttributeError, match=rf"Did you mean windrow.{says}\?"):
+            getattr(wr, name)
+    assert not hasattr(wr, "__wrapped__")
 
 
 @pytest.mark.parametrize(("work", "says"), LIBRARY)

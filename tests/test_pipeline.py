@@ -514,6 +514,8 @@ def test_bench_prints_and_compares(tmp_path: Path, capsys: Any) -> None:
     code, out, _ = windrow(capsys, *words, "--json-log", "--data", tmp_path / "payments.csv")
     result = json.loads(out.splitlines()[-1])
     assert (result["event"], result["rows"]) == ("bench", 400)
+    code, _, errors = windrow(capsys, *words, "--data", tmp_path / "none.csv")
+    assert (code, "none.csv, which --data names" in errors) == (1, True)
     assert agreement({"x": pa.array([1.0, 2.0])}, {"x": pa.array([1.0, 3.0])}) == (
         "differs in 50.0% of the rows"
     )

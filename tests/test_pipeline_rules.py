@@ -192,7 +192,7 @@ def test_rules_from_a_file_are_those_of_the_pipeline(tmp_path: Path) -> None:
         ({"alerts.longest": None}, FILE, 'for so long rows are kept: longest = "1d"'),
         ({"alerts.checkpoint": None}, FILE, "alerts: a stream needs a folder for its state"),
         ({"alerts.format": "csv"}, FILE, "alerts.format: an event has a map of values"),
-        ({"alerts": None}, FILE, "rules: say where goes what the rules tell"),
+        ({"alerts": None}, FILE, "rules: [alerts] is missing: say where what rules tell goes"),
         (
             {
                 "rules": [

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.browser import Page, browser
@@ -214,3 +215,27 @@ def test_structure_can_be_read_aloud(opened: Page) -> None:
     levels = found["headings"]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_large_numbers_have_room(page: Page, tmp_path: Path) -> None:
+    """An outlier of 1e15 once took a third of a phone's chart, and cells broke inside numbers."""
+    rows = readings(500, keys=("a",))
+    value = rows["value"].to_numpy(zero_copy_only=False).copy()
+    value[:20], value[::50] = 20.0, 123_456_789_012_345.0
+    rows = rows.set_column(2, "value", pa.array(value))
+    spec = specification()
+    report.write(tmp_path / "large.html", report.section(spec, spec(rows)))
+    for width in (360, 1100):
+        page.open(tmp_path / "large.html", width)
+        assert any("e13" in label or "e14" in label for label in page.texts(f"{CHART} text"))
+        clipped = page.run(
+            "return [...document.querySelectorAll('.wide')]"
+            ".filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+        )
+        assert clipped == 0
+        left = page.run(
+            "const all = [...document.querySelectorAll(arguments[0] + ' .grid')];"
+            "return all[0].x1.baseVal.value",
+            CHART,
+        )
+        assert left < 80

@@ -349,7 +349,8 @@ def test_zones(spark: Any, kind: str, zone: str) -> None:  # noqa: F811
 
 def test_float_times_need_a_unit(spark: Any) -> None:  # noqa: F811
     table = random_table(100, seed=2)
-    table = table.set_column(1, "t", pa.array(table["t"].to_numpy() / 4))
+    seconds = np.round(1.7e9 + table["t"].to_numpy() / 7, 3)  # nanoseconds have more bits
+    table = table.set_column(1, "t", pa.array(seconds))
     for key in ("k", None):
         common = KEYED | {"key": key}
         spec = wr.Rolling(

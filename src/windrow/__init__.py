@@ -56,6 +56,7 @@ from windrow.aggregates import (
     Variance,
     WeightedMean,
 )
+from windrow.aggregates.other_names import meant as _meant
 from windrow.rolling import Rolling, Window
 from windrow.slides import at_most, bounds, policy, rows, time, useful
 from windrow.sliding import Sliding
@@ -85,7 +86,9 @@ if not typing.TYPE_CHECKING:  # a checker would believe that every name is there
             return getattr(importlib.import_module(_LATER[name]), name)
         if name in ("filters", "greedy", "report", "serving", "shared", "spark", "testing"):
             return importlib.import_module(f"windrow.{name}")
-        raise AttributeError(f"module 'windrow' has no attribute {name!r}")
+        word = None if name.startswith("_") else _meant(name, __all__)
+        hint = f". Did you mean windrow.{word}?" if word else ""
+        raise AttributeError(f"module 'windrow' has no attribute {name!r}{hint}")
 
 
 __all__ = [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from windrow.aggregates import Aggregate
+from windrow.aggregates.base import check_odd
 from windrow.aggregates.where import Masked
 from windrow.asked import aggregates_of, check_policies, named_windows, paired
 from windrow.errors import BadSpecification, Refused
@@ -82,8 +83,7 @@ class Rolling:
         if time is not None and not isinstance(time, str):
             raise BadSpecification(f"time= is the name of a column, not {time!r}")
         self.time = time
-        _one_of("nan", nan, (None, "value", "missing"))
-        _one_of("overflow", overflow, (None, "error", "null"))
+        check_odd("value" if nan is None else nan, "error" if overflow is None else overflow)
         self.aggregates = aggregates_of(aggregates, nan, overflow)
         self.windows, pairs = paired(self.aggregates, named_windows(windows))
         for name, window in self.windows.items():
@@ -304,12 +304,6 @@ COLUMN_ALGORITHMS = ("auto", "two_stacks_lite", "daba_lite", "greedy", "b_int", 
 
 
 EMISSIONS = ("rows", "changes", "immediately")
-
-
-def _one_of(what: str, given: Any, known: tuple[Any, ...]) -> None:
-    if given not in known:
-        said = ", ".join(repr(word) for word in known if word is not None)
-        raise BadSpecification(f"{what}= is one of {said}, not {given!r}")
 
 
 def _count(given: Any, least: int, what: str) -> int:

@@ -305,5 +305,6 @@ def as_window(candidate: Any) -> WindowSpec:
     if isinstance(candidate, str):
         return time(candidate)
     raise BadSpecification(
-        f'{candidate!r} is not a window: write rows(100), time("1h"), or just "1h"'
+        f'{candidate!r} is not a window: write rows(100), time("1h") or just "1h"; '
+        "time(3600) where times are integers"
     )

@@ -91,6 +91,8 @@ def _parse(text: str, what: str) -> Duration:
             hint = ""
             if piece and (piece[2] == "M" or word.startswith(("mo", "y", "q"))):
                 hint = " Months and years have no fixed length: say how many days."
+            elif piece and word in ("row", "rows"):
+                hint = f" So many rows are rows({piece[1]}), in a file {{ rows = {piece[1]} }}."
             elif piece:
                 close = difflib.get_close_matches(word, _UNITS, 1)
                 hint = f" Did you mean {f'{piece[1]} {close[0]}'!r}?" if close else ""

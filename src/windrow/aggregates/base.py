@@ -163,10 +163,7 @@ class Aggregate:
                 f"{type(self).__name__} takes {len(self.input_kinds)} column(s), "
                 f"got {len(columns)}: {', '.join(columns)}"
             )
-        if nan not in ("value", "missing"):
-            raise BadSpecification(f'nan= is "value" or "missing", not {nan!r}')
-        if overflow not in ("error", "null"):
-            raise BadSpecification(f'overflow= is "error" or "null", not {overflow!r}')
+        check_odd(nan, overflow)
         self.columns = columns
         self.nan = nan
         self.overflow = overflow
@@ -417,6 +414,14 @@ def _meant(word: str) -> str:
 
     close = difflib.get_close_matches(word.capitalize(), REGISTRY, 1)
     return f'windrow.{close[0] if close else "Max"}("column")'
+
+
+def check_odd(nan: str, overflow: str) -> None:
+    """Raise unless it is said how odd values are taken."""
+    if nan not in ("value", "missing"):
+        raise BadSpecification(f'nan= is "value" or "missing", not {nan!r}')
+    if overflow not in ("error", "null"):
+        raise BadSpecification(f'overflow= is "error" or "null", not {overflow!r}')
 
 
 def as_aggregate(candidate: Any, in_rolling: bool = False) -> Aggregate:

@@ -49,7 +49,7 @@ def cell(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
-    text = str(value)
+    text = " ".join(str(value).split("\n"))
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from windrow.cli.cells import amount, size, span
+from windrow.cli.cells import size, span
 from windrow.cli.screen import JsonLines, Screen, screen_for
 from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline
@@ -113,7 +113,7 @@ def _sample(pipeline: Pipeline, rows: int, screen: Screen) -> int:
     from windrow.pipeline.running import sample
 
     table, changes = sample(pipeline, rows)
-    screen.table(table, f"the first {amount(table.num_rows)} rows, computed from these alone")
+    screen.table(table, f"the first {_many(table.num_rows, 'row')}, computed from these alone")
     if changes is not None:
         screen.table(changes, f"rules: {_many(changes.num_rows, 'change')}")
     return 0
@@ -222,12 +222,14 @@ def init(given: Given) -> int:
     target = Path(given.output)
     if target.exists() and not given.force:
         raise WindrowError(f"{target} is there already: --force overwrites it, -o names another")
-    text, found = starter(given.data, target)
+    text, found, notes = starter(given.data, target)
     try:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WindrowError(f"{target} cannot be written: {error.strerror}") from error
     print(f"{target} written: {found}.")
+    for note in notes:
+        print(f"Look at: {note}")
     print(f"Try it:  windrow run {target} --sample 10\nRun it:  windrow run {target}")
     return 0
 

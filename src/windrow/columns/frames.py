@@ -59,7 +59,20 @@ def whole_as_arrow(table: Any) -> pa.Table:
 def as_arrow(spec: Rolling, table: Any) -> pa.Table:
     """The columns that the specification needs, as Arrow."""
     table = _collected(table)
+    if _is(table, "pandas", "DataFrame"):
+        _check_index(spec, table)
     return _some(table, _needed(spec, _names_of(table)))
+
+
+def _check_index(spec: Rolling, frame: Any) -> None:
+    """An index without a name is no column, though what is wanted often stands there."""
+    if spec.time is None or spec.time in _names_of(frame):
+        return
+    if frame.index.names == [None] and frame.index.dtype.kind == "M":
+        raise BadSpecification(
+            f"there is no column {spec.time!r}, but the index of this DataFrame holds times: give "
+            f"frame.reset_index(names={spec.time!r})"
+        )
 
 
 # --- in ------------------------------------------------------------------------------------------

@@ -154,15 +154,14 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
         clock_of(0.0, unit)  # refuses a missing or unknown unit
         factor = NANOSECONDS[unit_of(unit)]
         floats = numbers_of(array).astype(np.float64, copy=False)
-        ticks = np.rint(floats * factor)
-        bad = ~(np.abs(ticks) < 2.0**63) | (ticks / factor != floats)
+        ticks, bad = _nanoseconds(floats, factor)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise BadValue(
-                f"time column {name!r}, row {row}: {floats[row]!r} {unit} is not a whole number of "
-                "nanoseconds, or out of range"
+                f"time column {name!r}, row {row}: {float(floats[row])!r} {unit} is not a whole "
+                "number of nanoseconds, or out of range"
             )
-        return ticks.astype(np.int64), Clock(f"floats in {unit}", "ns", _no, _no)
+        return ticks, Clock(f"floats in {unit}", "ns", _no, _no)
     raise BadSpecification(
         f"time column {name!r} has type {kind}: it must be a timestamp, a date, an integer, or a "
         "float with unit="
@@ -177,6 +176,20 @@ def same_clock(kind: pa.DataType, name: str, other: pa.DataType, theirs: str) ->
             f"column {theirs!r} has type {other}, and column {name!r} has {kind}: one has a zone, "
             "the other has none. Give both one, or neither"
         )
+
+
+def _nanoseconds(floats: Any, factor: int) -> tuple[Any, Any]:
+    """The nearest nanoseconds, and where these are not the time that was written.
+
+    Seconds of our days times 10**9 have more bits than a float: whole counts and the rest are
+    multiplied apart.
+    """
+    bad = ~(np.abs(floats) * factor < 2.0**63)
+    held = np.where(bad, 0.0, floats)
+    whole = np.trunc(held)
+    rest = np.floor((held - whole) * factor + 0.5)
+    bad |= np.abs(rest / factor - (held - whole)) > np.spacing(np.abs(held)) / 2
+    return whole.astype(np.int64) * factor + rest.astype(np.int64), bad
 
 
 def _no(_: Any) -> Any:

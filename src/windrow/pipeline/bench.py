@@ -27,6 +27,10 @@ _LONG = 20.0
 """What takes longer than so many seconds is not repeated."""
 
 
+_FEW = 10_000
+"""Fewer rows than these are told to be few."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """One engine's time, and what its answers are compared with windrow's in process."""
@@ -86,6 +90,8 @@ class Result:
             "ratio: the time of windrow in process for the same answers is 1. Rows are in memory",
             "when the clock starts (Spark: cached); sorting is part of the time, reading is not.",
         ]
+        if self.rows < _FEW:
+            lines.append("So few rows measure little but what every call costs, whatever its size.")
         lines += [f"left out: {text}" for text in self.left_out]
         return "\n".join(lines)
 
@@ -116,8 +122,10 @@ def measured(
 def _table(pipeline: Pipeline, data: str | None, rows: int | None) -> pa.Table:
     source = pipeline.source
     if data is not None:
-        ending = data.rpartition(".")[2].lower()
-        form = {"tsv": "csv", "jsonl": "json"}.get(ending, ending)
+        ending = data.removesuffix(".gz").rpartition(".")[2].lower()
+        form = {"tsv": "csv", "jsonl": "json", "ndjson": "json"}.get(ending, ending)
+        if not os.path.exists(data):
+            raise WindrowError(f"there is no {data}, which --data names")
         source = Source(form, (data,), options=source.options if form == source.format else {})
     if source.format not in IN_PROCESS:
         raise WindrowError(

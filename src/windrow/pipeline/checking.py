@@ -5,11 +5,12 @@ import os
 from typing import Any
 
 from windrow.errors import WindrowError
-from windrow.pipeline.building import Pipeline, built
+from windrow.pipeline.building import Pipeline, Source, built
 from windrow.pipeline.columns import check_columns, check_types, schema_of
 from windrow.pipeline.declaration import IN_PROCESS
-from windrow.pipeline.ends import check_sink, check_surroundings
+from windrow.pipeline.ends import check_sink, check_surroundings, is_address
 from windrow.pipeline.lines import Path
+from windrow.pipeline.problems import did_you_mean
 from windrow.pipeline.reading import BadPipeline, Document, read
 
 
@@ -75,12 +76,13 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
                 'engine = "spark"',
             )
         else:
-            from windrow.pipeline.files import other_options
-
-            for name in other_options(source):
-                path: Path = ("source", "options", name)
-                if not document.has_mistake(path):
-                    document.say(path, 'only Spark knows this option: engine = "spark"')
+            _check_options(document, source)
+            for address in filter(is_address, source.paths):
+                document.say(
+                    ("source", "path"),
+                    f'engine = "columns" reads files of this machine; for {address} say '
+                    'engine = "spark"',
+                )
         return
     if pipeline.streaming and source.format == "jdbc":
         document.say(("source", "format"), "Spark cannot read jdbc as a stream")
@@ -97,6 +99,19 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
     if pipeline.streaming and pipeline.watches and not document.mistakes:
         for path, message in rule_refusals(pipeline, schema):
             document.say(path, message)
+
+
+def _check_options(document: Document, source: Source) -> None:
+    from windrow.pipeline.files import known_options, other_options
+
+    known = known_options(source.format)
+    for name in other_options(source):
+        path: Path = ("source", "options", name)
+        if not document.has_mistake(path):
+            near = did_you_mean(name, known) or (f" (known: {', '.join(known)})" if known else "")
+            document.say(
+                path, f'not known in process{near}; for an option of Spark\'s, engine = "spark"'
+            )
 
 
 def _of_stream(message: str, pipeline: Pipeline) -> str:

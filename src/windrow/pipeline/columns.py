@@ -88,7 +88,9 @@ def check_columns(document: Document, pipeline: Pipeline, schema: Any) -> None:
         path: Path = ("features", "aggregates", place)
         if isinstance(one, dict):
             uses += [(one["column"], (*path, "column"))] if "column" in one else []
-            uses += [(c, (*path, "columns", i)) for i, c in enumerate(one.get("columns", []))]
+            several = one.get("columns", [])
+            several = several if isinstance(several, list) else []
+            uses += [(c, (*path, "columns", i)) for i, c in enumerate(several)]
             where = one.get("where", {})
             uses += [(c, (*path, "where")) for c in ([where] if isinstance(where, str) else where)]
     for place, one in enumerate(given.get("windows", [])):

@@ -25,6 +25,15 @@ def check_data(document: Document, pipeline: Pipeline, rows: int) -> Any:
         column = next((n for n in pipeline.columns if f"column {n!r}" in str(error)), None)
         document.say(("source", "path") if column is None else ("columns", column), str(error))
         return None
+    if pipeline.source.format == "csv" and len(table.column_names) == 1:
+        signs = [sign for sign in (",", ";", "\t", "|") if sign in table.column_names[0]]
+        if signs:
+            document.say(
+                ("source", "options", "sep"),
+                f"there is one column, {table.column_names[0]!r}: another sign seems to separate "
+                f"them, sep = {signs[0]!r}",
+            )
+            return None
     if not table.num_rows:
         document.say(
             ("source", "path"), "there are columns but no rows: answers will be empty", warning=True

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from windrow.aggregates import REGISTRY, SEQUENTIAL, Aggregate
+from windrow.aggregates.other_names import meant
 from windrow.pipeline.kinds import Either, Key, Kind, Listing, Number, Table, Text, Truth, Whole
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import Problem
@@ -26,7 +27,7 @@ NAMES = Either((NAME, Listing(NAME, least=1)))
 LENGTH = Either((Text(examples=("1h", "7d"), says='a length of time such as "1h"'), Whole(1)))
 SHIFT = Either((Text(examples=("10m",), says='a length of time such as "10m"'), Whole(0)))
 SCALAR = Either((Text(), Truth(), Number()))
-OPTIONS = Table(others=SCALAR, says="a table of options")
+OPTIONS = Table(others=Either((Text(blank=True), Truth(), Number())), says="a table of options")
 
 
 def options_of(kind: type[Aggregate]) -> dict[str, Kind]:
@@ -112,7 +113,9 @@ class AggregateTable:
 
 def _built_in(options: dict[str, Kind]) -> Table:
     keys = {name: Key(kind, _DOCS.get(name, "an option")) for name, kind in options.items()}
-    named = Key(Text(tuple(AGGREGATES)), "which one (see docs/aggregates.md)", required=True)
+    named = Key(
+        Text(tuple(AGGREGATES), meant=meant), "which one (see docs/aggregates.md)", required=True
+    )
     return Table({"aggregate": named, **_COMMON, **keys})
 
 

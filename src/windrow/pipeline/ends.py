@@ -37,7 +37,7 @@ def check_files(document: Document, pipeline: Pipeline) -> bool:
             )
     files = found_files(source)
     if not files and not pipeline.streaming:
-        document.say(place, "there are no files here")
+        document.say(place, f"no files are here: {', '.join(source.paths)}")
     for file in files:
         if not os.access(file, os.R_OK):
             document.say(place, f"no permission to read {file}: look at its owner and mode (ls -l)")

@@ -1,11 +1,11 @@
 """Kinds of values in a pipeline file: each checks a value, and writes itself as JSON schema."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from windrow.pipeline.lines import Path
-from windrow.pipeline.problems import Problem, did_you_mean
+from windrow.pipeline.problems import Problem, did_you_mean, nearest
 
 
 class Kind(Protocol):
@@ -56,6 +56,10 @@ class Text:
     examples: tuple[str, ...] = ()
     pattern: str | None = None
     says: str = "a text in quotes"
+    meant: Callable[[str, Iterable[str]], str | None] = nearest
+    """The choice that somebody means by another word."""
+    blank: bool = False
+    """Whether nothing, and blanks, are a text too: a tab that separates, say."""
 
     def accepts(self, value: Any) -> bool:
         """See ``Kind``."""
@@ -63,10 +67,10 @@ class Text:
 
     def problems(self, value: Any, path: Path) -> Iterator[Problem]:
         """See ``Kind``."""
-        if not value.strip():
+        if not (self.blank or value.strip()):
             yield Problem(path, "the text is empty")
         elif self.choices and value not in self.choices:
-            near = did_you_mean(value, self.choices)
+            near = did_you_mean(value, self.choices, self.meant)
             near = near or f"; known are {', '.join(map(repr, self.choices))}"
             yield Problem(path, f"{value!r} is not known{near}")
 
@@ -75,7 +79,7 @@ class Text:
         out: dict[str, Any] = {"type": "string"}
         if self.choices:
             out["enum"] = list(self.choices)
-        else:
+        elif not self.blank:
             out["minLength"] = 1
         if self.examples:
             out["examples"] = list(self.examples)

@@ -1,7 +1,7 @@
 """What is wrong with a pipeline, and where: a place in the file, a sentence, and a way out."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from windrow.pipeline.lines import Path
@@ -31,18 +31,20 @@ class Problem:
         return f"{where}: {'warning: ' if self.warning else ''}{what}{self.message}"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'amount'?`` where something known is close, else nothing.
-
-    >>> did_you_mean("amout", ["user", "amount"])
-    "; did you mean 'amount'?"
-    """
-    close = nearest(word, known)
-    return f"; did you mean {close!r}?" if close is not None else ""
-
-
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is closest, whatever its capitals; None where none is close."""
     by_small = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), list(by_small), 1, cutoff=0.6)
     return by_small[found[0]] if found else None
+
+
+def did_you_mean(
+    word: str, known: Iterable[str], meant: Callable[[str, Iterable[str]], str | None] = nearest
+) -> str:
+    """``; did you mean 'amount'?`` where something known is close, else nothing.
+
+    >>> did_you_mean("amout", ["user", "amount"])
+    "; did you mean 'amount'?"
+    """
+    close = meant(word, known)
+    return f"; did you mean {close!r}?" if close is not None else ""

@@ -135,9 +135,10 @@ def _explained(text: str, error: tomllib.TOMLDecodeError) -> Problem:
 def _hint(content: str, column: int, reason: str) -> str:
     value = content[column - 1 :].strip()
     if reason.startswith("Invalid value") and re.match(r"[A-Za-z./~]", value):
-        if value.lower() in ("true", "false"):
-            return f". Write {value.lower()}, in small letters"
-        if value in ("None", "null"):
+        word = re.split(r"\W", value)[0]
+        if word.lower() in ("true", "false"):
+            return f". Write {word.lower()}, in small letters"
+        if word in ("None", "null"):
             return ". TOML has no null: leave the key out"
         return ". Texts stand in quotes"
     if "overwrite" in reason or "twice" in reason:

@@ -14,14 +14,27 @@ from windrow.errors import WindrowError
 from windrow.pipeline.building import Source
 from windrow.pipeline.data import MISSING_WORDS
 from windrow.pipeline.files import found_files, rows_of
+from windrow.pipeline.sniffing import (
+    csv_options,
+    time_pattern,
+    why_text,
+    written_as_ids,
+    written_as_times,
+)
 from windrow.pipeline.types import TYPES, named_type
 
 _ROWS = 10_000
-_ENDINGS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
-_TIMELY = re.compile(r"(^|_)(ts|at|time|timestamp|date|datetime|when|moment)($|_)", re.I)
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+_TIMELY = re.compile(r"(^|_)(ts|at|time|timestamp|date|datetime|when|moment)($|_)")
 _KEYLY = re.compile(
-    r"(^|_)(id|key|user|customer|account|device|host|symbol|sensor|station|origin|name|code)($|_)",
-    re.I,
+    r"(^|_)(id|key|user|customer|account|device|host|symbol|sensor|station|origin|name|code)($|_)"
 )
 _EPOCHS = {"s": 1, "ms": 10**3, "us": 10**6}
 _SECONDS = (6 * 10**8, 4 * 10**9)
@@ -37,25 +50,31 @@ class Guess:
     columns: dict[str, str]
     time: str | None = None
     whole_time: bool = False
+    days: bool = False
+    """Whether the time is a date."""
     span: float = 0.0
     """Seconds, or counts where times are whole numbers of an unknown unit."""
     key: str | None = None
     tie: str | None = None
     numbers: list[str] = field(default_factory=list)
     distinct: str | None = None
+    unit: str | None = None
+    """What a time that is a float counts."""
+    notes: list[str] = field(default_factory=list)
+    """What to look at: columns that are not read as what they seem to be."""
 
 
-def starter(data: str, target: Path) -> tuple[str, str]:
-    """The text of a file to be written at ``target``, and what was found, in a sentence."""
+def starter(data: str, target: Path) -> tuple[str, str, list[str]]:
+    """The text of a file to be written at ``target``, what was found, and what to look at."""
     source = _source_of(data)
     table = rows_of(source, {}, _ROWS)
     if not table.num_rows:
         raise WindrowError(f"{data} has no rows: there is nothing to guess from")
     source = _with_missing_word(source, table)
-    table = rows_of(source, {}, _ROWS)
-    guess = _guessed(source, table)
+    source, columns = _with_forms(source, rows_of(source, {}, _ROWS))
+    guess = _guessed(source, rows_of(source, columns, _ROWS), columns)
     path = os.path.relpath(os.path.abspath(data), target.resolve().parent)
-    return _written(guess, path), _found(guess)
+    return _written(guess, path), _found(guess), guess.notes
 
 
 def _source_of(data: str) -> Source:
@@ -69,20 +88,13 @@ def _source_of(data: str) -> Source:
         raise WindrowError(
             f"no permission to read {unreadable}: look at its owner and mode (ls -l)"
         )
-    form = _ENDINGS.get(Path(files[0]).suffix.lower())
+    form = _ENDINGS.get(Path(files[0].removesuffix(".gz")).suffix.lower())
     if form is None:
         raise WindrowError(
             f"{files[0]}: `windrow init` knows files that end with {', '.join(_ENDINGS)}; for "
             "others write the file by hand (docs/pipelines.md has examples)"
         )
-    options: dict[str, Any] = {}
-    if form == "csv":
-        with open(files[0], encoding="utf-8", errors="replace") as file:
-            first = file.readline()
-        counts = {sign: first.count(sign) for sign in (",", ";", "\t", "|")}
-        sign = max(counts, key=lambda sign: counts[sign])
-        if sign != "," and counts[sign]:
-            options["sep"] = sign
+    options = csv_options(files[0]) if form == "csv" else {}
     return Source(form, (os.path.abspath(data),), options=options)
 
 
@@ -106,6 +118,30 @@ def _with_missing_word(source: Source, table: pa.Table) -> Source:
     return Source(source.format, source.paths, options={**source.options, "nullValue": word})
 
 
+def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str]]:
+    """The types of columns that would be taken for others, and the pattern of times if any."""
+    columns: dict[str, str] = {}
+    counted = {f.name: f.type for f in table.schema if _is_numeric(f.type)}
+    if source.format == "csv" and counted:
+        digits = rows_of(source, dict.fromkeys(counted, "string"), _ROWS)
+        ids = [name for name, kind in counted.items() if written_as_ids(digits[name], kind)]
+        columns = dict.fromkeys(ids, "string")
+    texts = [f.name for f in table.schema if pa.types.is_string(f.type)]
+    columns |= {name: "timestamp" for name in texts if written_as_times(table[name])}
+    known = "timestamp" in columns.values() or any(
+        pa.types.is_timestamp(t) for t in table.schema.types
+    )
+    if source.format == "parquet" or known:
+        return source, columns
+    for name in texts:
+        pattern = time_pattern(table[name])
+        if pattern is not None:
+            options = {**source.options, "timestampFormat": pattern}
+            source = Source(source.format, source.paths, options=options)
+            return source, {**columns, name: "timestamp"}
+    return source, columns
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)
@@ -117,9 +153,12 @@ def _is_number(text: str) -> bool:
 # --- guesses -------------------------------------------------------------------------------------
 
 
-def _guessed(source: Source, table: pa.Table) -> Guess:
-    columns = {f.name: named_type(f.type) for f in table.schema if named_type(f.type) in TYPES}
-    guess = Guess(source, columns if source.format != "parquet" else {})
+def _guessed(source: Source, table: pa.Table, columns: dict[str, str]) -> Guess:
+    for place, one in enumerate(table.schema):
+        if pa.types.is_dictionary(one.type):
+            table = table.set_column(place, one.name, table[one.name].cast(one.type.value_type))
+    found = {f.name: named_type(f.type) for f in table.schema if named_type(f.type) in TYPES}
+    guess = Guess(source, columns if source.format == "parquet" else found)
     _guess_time(guess, table)
     rows, distinct = table.num_rows, {}
     for name in table.column_names:
@@ -128,13 +167,15 @@ def _guessed(source: Source, table: pa.Table) -> Guess:
             distinct[name] = pc.count_distinct(table[name]).as_py()
     unique = [n for n, count in distinct.items() if count == rows > 1 and _whole(table, n)]
     guess.tie = unique[0] if unique else None
-    keys = [n for n, count in distinct.items() if 1 < count <= max(2, rows // 3)]
-    keys.sort(
-        key=lambda n: (not _KEYLY.search(n), not pa.types.is_string(table[n].type), distinct[n])
-    )
-    keys = [n for n in keys if pa.types.is_string(table[n].type) or _KEYLY.search(n)]
+    notes = {n: why_text(n, table[n]) for n in distinct if pa.types.is_string(table[n].type)}
+    guess.notes += [note for note in notes.values() if note is not None]
+    keys = [
+        n for n, count in distinct.items() if 1 < count <= max(2, rows // 3) and not notes.get(n)
+    ]
+    keys.sort(key=lambda n: (not _is_keyly(n), not pa.types.is_string(table[n].type), distinct[n]))
+    keys = [n for n in keys if pa.types.is_string(table[n].type) or _is_keyly(n)]
     guess.key = keys[0] if keys else None
-    texts = [n for n in distinct if pa.types.is_string(table[n].type) and n != guess.key]
+    texts = [n for n in notes if n != guess.key and not notes[n]]
     guess.distinct = max(texts, key=lambda n: distinct[n]) if texts else None
     taken = {guess.time, guess.key, *unique}
     numbers = [
@@ -142,9 +183,26 @@ def _guessed(source: Source, table: pa.Table) -> Guess:
         for n in table.column_names
         if n not in taken and _is_numeric(table[n].type) and table[n].null_count < rows
     ]
-    numbers.sort(key=lambda n: (not pa.types.is_floating(table[n].type), bool(_KEYLY.search(n))))
+    numbers.sort(key=lambda n: (not pa.types.is_floating(table[n].type), _is_keyly(n)))
     guess.numbers = numbers[:2]
     return guess
+
+
+def _words(name: str) -> str:
+    """A column's name as words between underscores.
+
+    >>> _words("orderTime (UTC)")
+    'order_time_utc_'
+    """
+    return re.sub(r"\W+", "_", re.sub(r"([a-z])([A-Z])", r"\1_\2", name)).lower()
+
+
+def _is_timely(name: str) -> bool:
+    return _TIMELY.search(_words(name)) is not None
+
+
+def _is_keyly(name: str) -> bool:
+    return _KEYLY.search(_words(name)) is not None
 
 
 def _whole(table: pa.Table, name: str) -> bool:
@@ -159,23 +217,47 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 def _guess_time(guess: Guess, table: pa.Table) -> None:
     """A timestamp or date without gaps; else a number that counts from 1970; else one in order."""
-    present = [name for name in table.column_names if not table[name].null_count]
+    gaps = [n for n in table.column_names if table[n].null_count]
+    present = [n for n in table.column_names if n not in gaps]
     stamps = [n for n in present if pa.types.is_timestamp(table[n].type)]
     stamps = stamps or [n for n in present if pa.types.is_date(table[n].type)]
     if stamps:
-        guess.time = next((n for n in stamps if _TIMELY.search(n)), stamps[0])
+        guess.time = next((n for n in stamps if _is_timely(n)), stamps[0])
         ends = pc.min_max(table[guess.time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
         guess.span = (ends["max"] - ends["min"]) / 1e6
+        guess.days = pa.types.is_date(table[guess.time].type)
+        clocks = [f.name for f in table.schema if pa.types.is_time(f.type)]
+        if guess.days and clocks:
+            guess.notes.append(
+                f"{clocks[0]!r} is a time of day apart from {guess.time!r}: for windows shorter "
+                "than a day, write both in one column"
+            )
         return
-    whole = [n for n in present if pa.types.is_integer(table[n].type)]
-    for name in sorted(whole, key=lambda n: not _TIMELY.search(n)):
-        ends = pc.min_max(table[name]).as_py()
+    for name in gaps:
+        if pa.types.is_timestamp(table[name].type) or pa.types.is_date(table[name].type):
+            guess.notes.append(
+                f"{name!r} could be the time, but {table[name].null_count:,} of the first "
+                f"{table.num_rows:,} rows have none: drop or fill these rows first, then say "
+                f"time = {_quoted(name)}"
+            )
+    _guess_counted_time(guess, table, present)
+
+
+def _guess_counted_time(guess: Guess, table: pa.Table, present: list[str]) -> None:
+    counted = [n for n in present if _is_numeric(table[n].type)]
+    for name in sorted(counted, key=lambda n: not _is_timely(n)):
+        ends, whole = pc.min_max(table[name]).as_py(), pa.types.is_integer(table[name].type)
         for unit, factor in _EPOCHS.items():
             if _SECONDS[0] * factor <= ends["min"] <= ends["max"] <= _SECONDS[1] * factor:
-                guess.time, guess.span = name, (ends["max"] - ends["min"]) / factor
-                guess.columns[name] = f"timestamp[{unit}]"
+                if not whole and not (unit == "s" and _is_timely(name)):
+                    continue
+                guess.time, guess.span = name, float(ends["max"] - ends["min"]) / factor
+                if whole:
+                    guess.columns[name] = f"timestamp[{unit}]"
+                else:
+                    guess.unit = unit
                 return
-    named = [n for n in whole if _TIMELY.search(n)]
+    named = [n for n in counted if _is_timely(n) and pa.types.is_integer(table[n].type)]
     if named:
         ends = pc.min_max(table[named[0]]).as_py()
         guess.time, guess.whole_time = named[0], True
@@ -189,14 +271,12 @@ def _windows(guess: Guess) -> list[str]:
         length = max(1, int(guess.span) // 100)
         return [f"{{ time = {length} }}", f"{{ time = {length * 10} }}"]
     day = 86_400
+    if guess.days:
+        return ['"7d"', '"30d"'] if guess.span >= 60 * day else ['"1d"', '"7d"']
     for least, lengths in ((14 * day, "1h 1d 7d"), (2 * day, "1h 6h 1d"), (7200, "5m 1h")):
         if guess.span >= least:
             return [f'"{length}"' for length in lengths.split()]
-    return (
-        ['"10s"', '"1m"', '"10m"']
-        if guess.span < 7200 and guess.columns.get(guess.time) != "date"
-        else ['"7d"', '"30d"']
-    )
+    return ['"10s"', '"1m"', '"10m"']
 
 
 # --- the text ------------------------------------------------------------------------------------
@@ -204,6 +284,10 @@ def _windows(guess: Guess) -> list[str]:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else _quoted(value)
 
 
 def _name(text: str) -> str:
@@ -236,7 +320,7 @@ def _aggregates(guess: Guess) -> list[str]:
 
 def _written(guess: Guess, path: str) -> str:
     stem = re.sub(r"\W+", "_", Path(path).stem) or "rows"
-    options = ", ".join(f"{_name(k)} = {_quoted(str(v))}" for k, v in guess.source.options.items())
+    options = ", ".join(f"{_name(k)} = {_option(v)}" for k, v in guess.source.options.items())
     lines = [
         "# A windrow pipeline. `windrow run FILE --check` finds mistakes, `--sample 10` shows",
         "# answers, `windrow run FILE` runs it; `windrow schema` prints a JSON schema for editors.",
@@ -253,7 +337,8 @@ def _written(guess: Guess, path: str) -> str:
     if guess.columns:
         lines.append("[columns]            # types, as they were found in the first rows")
         lines += [f'{_name(name)} = "{kind}"' for name, kind in guess.columns.items()]
-        lines.append("")
+    lines += [f"# {note}" for note in guess.notes]
+    lines += [""] if guess.columns or guess.notes else []
     lines.append("[features]           # for every row, over each window before it")
     if guess.key:
         lines.append(f"key = {_quoted(guess.key)}       # every value has windows of its own")
@@ -261,6 +346,7 @@ def _written(guess: Guess, path: str) -> str:
         lines.append('# key = "…"           # a column whose values each have windows of their own')
     if guess.time:
         lines.append(f"time = {_quoted(guess.time)}")
+        lines += [f'unit = "{guess.unit}"           # what these times count'] if guess.unit else []
     if guess.tie:
         lines.append(f"tie = {_quoted(guess.tie)}       # orders rows of equal time")
     else:

@@ -67,7 +67,8 @@ def _from_elsewhere(document: Document, pipeline: "Pipeline", given: dict[str, A
 def _check_surroundings(document: Document, pipeline: "Pipeline") -> None:
     if "alerts" not in document.data:
         document.say(
-            ("rules",), "say where goes what the rules tell: [alerts] with format and path"
+            ("rules",),
+            "[alerts] is missing: say where what rules tell goes, with format and path",
         )
     elif pipeline.streaming and pipeline.longest is None:
         document.say(

@@ -34,6 +34,14 @@
     if (Number.isInteger(value)) return whole.format(value).replace("-", "−");
     return (size >= 1e6 ? cents : digits).format(value).replace("-", "−");
   }
+  function brief(value, digits) {  // where there is no room for many zeros
+    if (value === null || value === undefined || Math.abs(value) < 1e10) return number(value);
+    return Number(value.toPrecision(digits)).toExponential().replace("e+", "e").replace("-", "−");
+  }
+  function mark(value) {
+    const [long, short] = [number(value), brief(value, 12)];
+    return short.length < long.length ? short : long;
+  }
   function bytes(value) {
     const units = ["B", "kB", "MB", "GB", "TB"];
     let at = 0;
@@ -389,7 +397,7 @@
     const when = clock(run.axis);
     const made = chart(box, {
       height: (width) => (width <= NARROW ? 260 : 340),
-      value: number, clock: when, empty: "No numbers to draw for this choice",
+      value: mark, clock: when, empty: "No numbers to draw for this choice",
       tell: (line, t, v) => [number(v), `${line.stem}, ${line.label}`, line.key, when.shown(t)],
       say: (text) => { said.textContent = text; },
     });
@@ -424,7 +432,7 @@
           if (high < 0 || v > line.v[high]) high = i;
           last = i;
         });
-        const cell = (name, i) => make("td", { class: "n", "data-name": name }, i < 0 ? "none" : number(line.v[i]), make("br"), make("small", { class: "note" }, i < 0 ? "" : when.shown(line.t[i])));
+        const cell = (name, i) => make("td", { class: "n", "data-name": name }, i < 0 ? "none" : brief(line.v[i], 6), make("br"), make("small", { class: "note" }, i < 0 ? "" : when.shown(line.t[i])));
         return make("tr", {}, make("th", { scope: "row" }, line.label), cell("lowest", low), cell("highest", high), cell("last", last));
       }));
       const shown = lines.map((line) => line.label).join(", ");

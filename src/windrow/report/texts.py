@@ -7,7 +7,7 @@ from windrow.report.drawing import BATCHES, small_charts
 from windrow.report.markup import Markup, joined, tag
 from windrow.report.quality import small_chart
 from windrow.report.sections import Section
-from windrow.report.words import amount, number, percent, seconds_shown
+from windrow.report.words import amount, brief, percent, seconds_shown
 
 _LONGEST_TEXT = 60_000
 _WIDE, _HIGH = 176, 36
@@ -49,7 +49,7 @@ def _table(stem: str, rows: list[tuple[str, Spread]]) -> Markup:
     caption = "No numbers"
     ranges = {(one.low, one.high) for one in drawn if one is not None}
     if len(ranges) == 1:
-        low, high = (number(_short(end)) for end in ranges.pop())
+        low, high = (brief(end) for end in ranges.pop())
         caption = f"Histograms from {low} to {high}"
     elif ranges:
         caption = "Each histogram has a range of its own, for windows are very unlike"
@@ -62,8 +62,8 @@ def _table(stem: str, rows: list[tuple[str, Spread]]) -> Markup:
     ]
     body = []
     for place, (label, spread) in enumerate(rows):
-        cells = [number(_short(q)) for q in spread.quantiles] or ["none"] * len(SHARES)
-        cells += [number(None if spread.mean is None else _short(spread.mean))]
+        cells = [brief(q) for q in spread.quantiles] or ["none"] * len(SHARES)
+        cells += [brief(spread.mean)]
         cells += [_share(spread.missing, spread.rows)]
         cells += [_share(spread.odd, spread.rows)] if odd else []
         body.append(
@@ -87,11 +87,6 @@ def _table(stem: str, rows: list[tuple[str, Spread]]) -> Markup:
     return tag("div", tag("h4", stem), tag("div", table, class_="wide"), class_="spread")
 
 
-def _short(value: float) -> float:
-    """Five digits, and never fewer than the whole part has."""
-    return float(f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}")
-
-
 def _share(count: int, of: int) -> str:
     return percent(count / of) if of else "0 %"
 
@@ -112,8 +107,8 @@ def _histogram(one: Histogram | None, spread: Spread) -> Markup:
     at = min(1.0, max(0.0, (middle - low) / (high - low))) * _WIDE
     drawn.append(tag("line", class_="mid", x1=f"{at:.1f}", x2=f"{at:.1f}", y1="0", y2=str(_HIGH)))
     said = (
-        f"half of the values are up to {number(_short(middle))}, nine tenths between "
-        f"{number(_short(spread.quantiles[1]))} and {number(_short(spread.quantiles[-2]))}"
+        f"half of the values are up to {brief(middle)}, nine tenths between "
+        f"{brief(spread.quantiles[1])} and {brief(spread.quantiles[-2])}"
     )
     return tag(
         "svg",

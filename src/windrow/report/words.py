@@ -29,6 +29,19 @@ def number(value: Any) -> str:
     return shown.replace("-", "−", 1) if value < 0 else shown
 
 
+def brief(value: float | None) -> str:
+    """A value where room is short: five digits, or a whole part up to 10**10; four beyond.
+
+    >>> brief(12345.678), brief(0.123456), brief(-1234567890.0), brief(100_000_000_000_043.0)
+    ('12,346', '0.12346', '−1,234,567,890', '1e14')
+    """
+    if value is None:
+        return "none"
+    if abs(value) >= 1e10:
+        return f"{value:.4g}".replace("e+", "e").replace("-", "−")
+    return number(float(f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.5g}"))
+
+
 def percent(share: float) -> str:
     """A share of something.
 

@@ -11,6 +11,7 @@ doubles.
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -133,7 +134,8 @@ class Reader:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             place = f" at character {error.offset}" if isinstance(error, SyntaxError) else ""
-            raise BadSpecification(f"cannot read {text!r}{place}: {error}") from None
+            reason = getattr(error, "msg", error)
+            raise BadSpecification(f"cannot read {text!r}{place}: {reason}{_hint(text)}") from None
         evaluate, implied, alone = self._condition(tree.body, 0)
         return Expression(
             text,
@@ -272,6 +274,19 @@ class Reader:
         if last is not None:
             return columns, rows(last, ending=ending or 0, within=within)
         return columns, time(lengths[0], closed=closed, ending=ending)
+
+
+def _hint(text: str) -> str:
+    """What is often meant by a text that is no condition."""
+    if re.search(r"[(,]\s*\d+\s*[a-z]+\s*[),]", text):
+        return '. Lengths of time stand in quotes: count("1h")'
+    if "&&" in text or "||" in text:
+        return ". Write and, or"
+    if "=>" in text or "=<" in text:
+        return ". Write >= or <="
+    if re.search(r"[^<>=!]=[^=]", text) and "==" not in text:
+        return ". To compare, write =="
+    return ""
 
 
 def _threshold(left: Any, sign: str, right: Any) -> Threshold | None:

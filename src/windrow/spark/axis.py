@@ -29,11 +29,19 @@ def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
     if isinstance(kind, _INTEGERS):
         return column.cast("long")
     if isinstance(kind, T.FloatType | T.DoubleType) and unit is not None:
-        return F.rint(column.cast("double") * F.lit(float(NANOSECONDS[unit]))).try_cast("long")
+        return _nanoseconds(column.cast("double"), NANOSECONDS[unit])
     raise BadSpecification(
         f"column {name!r} has type {kind.simpleString()}: rows without a key, and hot keys, are "
         "cut along a time, a date or an integer"
     )
+
+
+def _nanoseconds(column: Any, factor: int) -> Any:
+    """As the workers count them (``columns.prepare``): whole counts and the rest apart."""
+    whole = F.when(column < 0, F.ceil(column)).otherwise(F.floor(column))
+    rest = F.floor((column - whole) * F.lit(float(factor)) + F.lit(0.5))
+    held = F.abs(column) * F.lit(float(factor)) < F.lit(2.0**63)
+    return F.when(held, whole.cast("long") * F.lit(factor) + rest)
 
 
 def can_be_cut(schema: T.StructType, name: str, unit: str | None) -> bool:
