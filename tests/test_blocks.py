@@ -71,7 +71,7 @@ def _check_words(words: list[str], targets: set[str], extras: set[str], place: s
         case ["windrow", *arguments]:
             parser().parse_args(arguments)
         case ["pip", "install", package]:
-            found = re.fullmatch(r"windrow(?:\[([\w,]+)\])?", package)
+            found = re.fullmatch(r"(?:windrow|\.)(?:\[([\w,]+)\])?", package)
             assert found, place
             assert set((found[1] or "").split(",")) - {""} <= extras, place
         case ["python", "-m", module, *_]:
