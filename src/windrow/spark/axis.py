@@ -22,8 +22,7 @@ def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(column)
     if isinstance(kind, T.TimestampNTZType):
-        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        return F.timestamp_diff("MICROSECOND", epoch, column)
+        return micros_without_zone(column)
     if isinstance(kind, T.DateType):
         return F.unix_date(column).cast("long")
     if isinstance(kind, _INTEGERS):
@@ -34,6 +33,16 @@ def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
         f"column {name!r} has type {kind.simpleString()}: rows without a key, and hot keys, are "
         "cut along a time, a date or an integer"
     )
+
+
+def micros_without_zone(column: Any) -> Any:
+    """A time without a zone as microseconds after 1970.
+
+    ``timestamp_diff`` would read it in the session's zone, which moves what summer time leaves out.
+    """
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    seconds = (column - epoch).cast("interval second").cast("decimal(20,6)")
+    return (seconds * F.lit(1_000_000)).cast("long")
 
 
 def can_be_cut(schema: T.StructType, name: str, unit: str | None) -> bool:

@@ -22,7 +22,7 @@ from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock, quoted
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
 from windrow.spark.keyed import crossed, key_expression, named
-from windrow.spark.schema import RESERVED, output_schema, used_columns
+from windrow.spark.schema import RESERVED, can_cross, output_schema, used_columns
 from windrow.spark.stream_history import SOURCES, History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
@@ -173,6 +173,7 @@ def planned(
     out = T.StructType([_nullable(f, spec, options) for f in out.fields])
     if not spec.answers_rows:
         plain = T.StructType([plain[name] for name in used_columns(spec)])
+    can_cross(plain)
     arrow = to_arrow_schema(plain, timezone="UTC")
     buckets = options.buckets if spec.key else 1
     step, origin = _ticks(spec, schema)
@@ -270,7 +271,7 @@ def _keeps_rows(spec: Rolling) -> bool:
 
 
 def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
-    """A watermark must come from somewhere, and be about a timestamp."""
+    """A watermark must come from somewhere, and from one place only."""
     assert spec.time is not None
     if spec.lateness is None:
         if _DELAY not in schema[spec.time].metadata:
@@ -280,6 +281,13 @@ def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: Strea
             )
         if options.flush is not None:
             raise Refused("flush= moves the watermark, which then must be windrow's: say lateness=")
+    elif _DELAY in schema[spec.time].metadata:
+        raise Refused(
+            f"{spec.time!r} has a watermark already, and Spark stops a query with a second one: "
+            "leave lateness= out. (Files that such a stream wrote have only its mark. To take "
+            f"that off: .withColumn({spec.time!r}, col({spec.time!r}).cast("
+            f'"{schema[spec.time].dataType.simpleString()}")))'
+        )
     if options.flush is not None:
         if options.flush not in schema.names:
             raise BadSpecification(f"flush={options.flush!r}: there is no such column")
