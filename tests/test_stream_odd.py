@@ -17,6 +17,8 @@ from tests.stream_session import Pipe, counts, stamped
 from windrow.columns.emission import same, timeless
 from windrow.errors import BadSpecification, Refused
 from windrow.spark.axis import axis
+from windrow.spark.state_lookup import specification
+from windrow.spark.stream_state import _short
 from windrow.times import moment
 
 SIZE = 12
@@ -112,6 +114,45 @@ def test_moments_beyond_the_year_9999() -> None:
     assert moment(FAR) == datetime.max.replace(tzinfo=UTC)
     assert moment(-FAR) == datetime.min.replace(tzinfo=UTC)
     assert moment(1) == datetime(1970, 1, 1, 0, 0, 0, 1, UTC)
+
+
+def test_a_history_without_rows_says_what_was_answered(spark: Any, tmp_path: Path) -> None:  # noqa: F811
+    until = datetime(2020, 9, 13, 12, 26, 44, tzinfo=UTC)  # four seconds after the first row
+    past = frame(spark, BASE.slice(0, 0))
+    pipe = Pipe(spark, tmp_path, "end").feed(BASE, end=True)
+    progress = pipe.run(rolling(), buckets=2, history=wr.spark.History(past, until))
+    assert counts(progress)["late_rows"] == 4
+    assert_same(pipe.found(), rolling()(BASE.slice(4)), rolling())
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+NAMES = ["amount (EUR), net", "a,b", "it's", ")(", "x"]
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        *(wr.Sum(name) for name in NAMES),
+        wr.Correlation("a,b", "amount (EUR), net"),
+        wr.Concat("it's", separator=")("),
+        wr.Count(),
+    ],
+    ids=repr,
+)
+def test_a_state_names_its_aggregates(aggregate: Any) -> None:
+    """Which is how ``wr.spark.lookup`` knows them, and ``wr.spark.state`` shows them."""
+    schema = pa.schema([("k", pa.int64()), ("t", pa.int64()), *((n, pa.float64()) for n in NAMES)])
+    given = rolling(tie="any", windows={"w": wr.time(5)}, aggregates=[aggregate], overflow="null")
+    contract = plan_of(given, schema).contract()
+    (found,) = specification(contract).aggregates
+    assert (repr(found), found.columns) == (repr(given.aggregates[0]), aggregate.columns)
+    shown = f"{type(aggregate).__name__}({','.join(aggregate.columns)})"
+    assert _short(contract["aggregates"][0]) == shown
+
+
+def test_a_state_of_an_aggregate_that_cannot_be_read() -> None:
+    assert _short("mine.Odd Odd(by=<function f>)(x)") == "Odd(x)"
 
 
 # --- refused before anything runs -----------------------------------------------------------------

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from windrow.aggregates import REGISTRY, Aggregate
 from windrow.columns.cells import decoded
-from windrow.columns.stream_plan import Head
+from windrow.columns.stream_plan import Head, aggregate_parts, columns_of
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Current
@@ -221,14 +221,13 @@ def specification(contract: dict[str, Any]) -> Rolling:
         time=contract["time"],
         tie="any",
         windows=windows,
-        aggregates=[_aggregate(text) for text in contract["aggregates"]],
+        aggregates=[_aggregate(text, contract["kept"]) for text in contract["aggregates"]],
     )
     return _agreed(spec, contract)
 
 
-def _aggregate(text: str) -> Aggregate:
-    owner, _, rest = text.partition(" ")
-    description, _, columns = rest.removesuffix(")").rpartition("(")
+def _aggregate(text: str, known: list[str]) -> Aggregate:
+    owner, description, names = aggregate_parts(text)
     kind = REGISTRY.get(owner.removeprefix("windrow."))
     if kind is None or not owner.startswith("windrow."):
         raise Refused(
@@ -237,7 +236,10 @@ def _aggregate(text: str) -> Aggregate:
     call = ast.parse(description, mode="eval").body
     assert isinstance(call, ast.Call)
     options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    return kind(*(columns.split(",") if columns else ()), **options)
+    columns = columns_of(names, known)
+    if columns is None:
+        raise Refused(f"{text}: no such columns: name the specification, lookup(..., features)")
+    return kind(*columns, **options)
 
 
 _PARTS: dict[str, Any] = {"Time": Time, "Rows": Rows, "Duration": Duration}

@@ -20,7 +20,15 @@ from windrow.rolling import Rolling
 from windrow.sequential import metadata
 from windrow.slides import Rows, Time
 from windrow.spark.axis import axis, clock, quoted
-from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
+from windrow.spark.envelopes import (
+    BUCKET,
+    PAYLOAD,
+    bucket_ids,
+    envelopes_of,
+    packed,
+    settled,
+    unpacked,
+)
 from windrow.spark.keyed import crossed, key_expression, named
 from windrow.spark.schema import RESERVED, can_cross, output_schema, used_columns
 from windrow.spark.stream_history import SOURCES, History
@@ -127,7 +135,10 @@ def before_it(plan: StreamPlan, schema: T.StructType, options: StreamOptions) ->
     schema = T.StructType([*schema.fields, *extra])
     rows = table.select(*columns, *(field.name for field in extra))
     plain = StreamOptions(buckets=options.buckets)
-    return enveloped(rows, spec, schema, plain).groupBy(BUCKET)
+    sent = enveloped(rows, spec, schema, plain)
+    # a history without rows, too, says up to when all was answered
+    every = table.sparkSession.range(1).mapInArrow(_packer_of_nothing(plan.buckets), SENT)
+    return sent.union(every).groupBy(BUCKET)
 
 
 def taken_in_turns(
@@ -345,6 +356,17 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
         settled()
 
     return named(windrow_pack, spec)
+
+
+def _packer_of_nothing(buckets: int) -> Any:
+    ids = bucket_ids(buckets)
+
+    def windrow_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield envelopes_of(ids, [None] * len(ids))
+
+    return windrow_begin
 
 
 def unpacker(spec: Rolling) -> Any:
