@@ -16,6 +16,7 @@ from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, counts, stamped
 from windrow.columns.emission import same, timeless
 from windrow.errors import BadSpecification, Refused
+from windrow.serving import key_name
 from windrow.spark.axis import axis
 from windrow.spark.state_lookup import specification
 from windrow.spark.stream_state import _short
@@ -149,6 +150,10 @@ def test_a_state_names_its_aggregates(aggregate: Any) -> None:
     assert (repr(found), found.columns) == (repr(given.aggregates[0]), aggregate.columns)
     shown = f"{type(aggregate).__name__}({','.join(aggregate.columns)})"
     assert _short(contract["aggregates"][0]) == shown
+
+
+def test_zero_is_one_key_in_redis() -> None:
+    assert key_name("user:", [-0.0]) == key_name("user:", [0.0]) == "user:0.0"
 
 
 def test_a_state_of_an_aggregate_that_cannot_be_read() -> None:
