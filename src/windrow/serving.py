@@ -83,6 +83,8 @@ def _part(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, float):
+        value += 0.0  # -0.0 and 0.0 are one key
     if isinstance(value, datetime):
         value = _utc(value).isoformat()
     return str(value).replace("%", "%25").replace(":", "%3A")

@@ -183,8 +183,12 @@ _INT64 = 1 << 63
 
 
 def moment(microseconds: int) -> datetime:
-    """So long after 1970, in UTC."""
-    return EPOCH + timedelta(microseconds=microseconds)
+    """So long after 1970, in UTC; the first or last of all datetimes where that is none of them."""
+    first, last = (day.replace(tzinfo=UTC) for day in (datetime.min, datetime.max))
+    try:
+        return EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return last if microseconds > 0 else first
 
 
 def clock_of(value: Any, unit: str | None = None) -> Clock:

@@ -340,8 +340,20 @@ def _some(bucket: Rows, table: pa.Table, live: Array, which: Array) -> pa.Table 
     return table.filter(array_of(which)) if which.any() else None
 
 
+def timeless(kind: pa.DataType) -> pa.DataType:
+    """The type with times as integers: Python's end with the year 9999, and with microseconds."""
+    if pa.types.is_list(kind):
+        return pa.list_(timeless(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, timeless(field.type)) for field in kind])
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_temporal(kind) else kind
+
+
 def same(a: pa.Array, b: pa.Array) -> Array:
     """Where two columns of answers are the same: NaN is itself, and missing is missing."""
+    a, b = (column.cast(timeless(column.type)) for column in (a, b))
     kind = a.type
     if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         x, y = numbers_of(a), numbers_of(b)

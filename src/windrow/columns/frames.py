@@ -105,9 +105,10 @@ def _names_of(table: Any) -> list[str]:
         more = "; to_frame() makes one of it"
     elif hasattr(table, "__arrow_c_stream__"):
         more = "; pyarrow.table(...) makes one of it"
+    kind = f"{type(table).__module__}.{type(table).__name__}".removeprefix("builtins.")
     raise BadSpecification(
-        f"a {type(table).__module__}.{type(table).__name__} is not a table windrow knows: use a "
-        "pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or a dict of NumPy arrays"
+        f"a {kind} is not a table windrow knows: use a pyarrow Table or RecordBatch, a pandas or "
+        "Polars DataFrame, or a dict of NumPy arrays"
         f"{more}"
     )
 

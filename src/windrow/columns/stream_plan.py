@@ -1,5 +1,6 @@
 """What a stream computes, what came of a turn, and the head of the state as it is written down."""
 
+import ast
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -131,6 +132,36 @@ class StreamPlan:
 
 def _text(aggregate: Aggregate) -> str:
     return f"{aggregate.identification}({','.join(aggregate.columns)})"
+
+
+def aggregate_parts(text: str) -> tuple[str, str, str]:
+    """Owner, options and columns of an aggregate, as ``_text`` wrote them."""
+    owner, _, rest = text.partition(" ")
+    place = rest.find(")(")
+    while place >= 0:
+        description = rest[: place + 1]
+        try:
+            ast.parse(description, mode="eval")
+        except SyntaxError:  # it goes on: an option is a text with this in it
+            place = rest.find(")(", place + 1)
+            continue
+        return owner, description, rest[place + 2 :].removesuffix(")")
+    description, _, columns = rest.removesuffix(")").rpartition("(")  # options that are no Python
+    return owner, description, columns
+
+
+def columns_of(text: str, known: list[str]) -> list[str] | None:
+    """Which columns they are, whose names may have commas of their own; None: unknown ones."""
+    if not text:
+        return []
+    for name in known:
+        if text == name:
+            return [name]
+        if text.startswith(f"{name},"):
+            rest = columns_of(text[len(name) + 1 :], known)
+            if rest:
+                return [name, *rest]
+    return None
 
 
 @dataclass

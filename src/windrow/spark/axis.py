@@ -22,8 +22,7 @@ def axis(schema: T.StructType, name: str, unit: str | None) -> Any:
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(column)
     if isinstance(kind, T.TimestampNTZType):
-        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        return F.timestamp_diff("MICROSECOND", epoch, column)
+        return micros_without_zone(column)
     if isinstance(kind, T.DateType):
         return F.unix_date(column).cast("long")
     if isinstance(kind, _INTEGERS):
@@ -42,6 +41,16 @@ def _nanoseconds(column: Any, factor: int) -> Any:
     rest = F.floor((column - whole) * F.lit(float(factor)) + F.lit(0.5))
     held = F.abs(column) * F.lit(float(factor)) < F.lit(2.0**63)
     return F.when(held, whole.cast("long") * F.lit(factor) + rest)
+
+
+def micros_without_zone(column: Any) -> Any:
+    """A time without a zone as microseconds after 1970.
+
+    ``timestamp_diff`` would read it in the session's zone, which moves what summer time leaves out.
+    """
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    seconds = (column - epoch).cast("interval second").cast("decimal(20,6)")
+    return (seconds * F.lit(1_000_000)).cast("long")
 
 
 def can_be_cut(schema: T.StructType, name: str, unit: str | None) -> bool:

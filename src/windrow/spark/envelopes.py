@@ -55,7 +55,7 @@ def packed(
     first = True
     for rows in gathered(batches, _enough):
         if first:
-            yield _envelopes(ids, [None] * len(ids))
+            yield envelopes_of(ids, [None] * len(ids))
             first = False
         table = rows.rename_columns([*names, BUCKET])
         if marker is not None:
@@ -77,10 +77,11 @@ def _by_bucket(table: pa.Table, names: list[str], ids: list[int]) -> Iterator[pa
         rows = table.slice(start, end - start).combine_chunks()
         payloads.append(sealed(rows) if rows.num_rows else None)
     filled = [place for place, payload in enumerate(payloads) if payload is not None]
-    yield _envelopes([ids[i] for i in filled], [payloads[i] for i in filled])
+    yield envelopes_of([ids[i] for i in filled], [payloads[i] for i in filled])
 
 
-def _envelopes(ids: list[int], payloads: list[bytes | None]) -> pa.RecordBatch:
+def envelopes_of(ids: list[int], payloads: list[bytes | None]) -> pa.RecordBatch:
+    """What goes to buckets; nothing only has them called."""
     arrays = [pa.array(ids, pa.int32()), pa.array(payloads, pa.binary())]
     return pa.record_batch(arrays, names=[BUCKET, PAYLOAD])
 

@@ -30,7 +30,7 @@ from windrow.looks.spread import spread
 from windrow.looks.tables import both_facts, floats, note_left_out, roles
 from windrow.looks.tables import data_facts as data_of_table
 from windrow.rolling import Rolling
-from windrow.spark.axis import quoted
+from windrow.spark.axis import micros_without_zone, quoted
 from windrow.spark.jobs import described
 from windrow.spark.look_lines import lines_of
 
@@ -109,8 +109,7 @@ class _Look:
         if isinstance(kind, T.TimestampType):
             return F.unix_micros(column)
         if isinstance(kind, T.TimestampNTZType):
-            epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-            return F.timestamp_diff("MICROSECOND", epoch, column)
+            return micros_without_zone(column)
         if isinstance(kind, T.DateType):
             return F.unix_date(column).cast("long") * F.lit(86_400_000_000)
         return column.cast("double" if isinstance(kind, _FLOATS) else "long")

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from windrow.aggregates import REGISTRY, Aggregate
 from windrow.columns.cells import decoded
 from windrow.columns.contract import pairs_of
-from windrow.columns.stream_plan import Head
+from windrow.columns.stream_plan import Head, aggregate_parts, columns_of
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Current
@@ -230,7 +230,7 @@ def _text(aggregate: Aggregate) -> str:
 def specification(contract: dict[str, Any]) -> Rolling:
     """The specification that a state names: windrow's own aggregates, without their aliases."""
     windows = {label: _built(text) for label, text in _windows(contract).items()}
-    aggregates = [_aggregate(text) for text in contract["aggregates"]]
+    aggregates = [_aggregate(text, contract["kept"]) for text in contract["aggregates"]]
     if "pairs" in contract:
         aggregates = [
             aggregate.over(*(label for label in windows if text in contract["pairs"][label]))
@@ -246,9 +246,8 @@ def specification(contract: dict[str, Any]) -> Rolling:
     return _agreed(spec, contract)
 
 
-def _aggregate(text: str) -> Aggregate:
-    owner, _, rest = text.partition(" ")
-    description, _, columns = rest.removesuffix(")").rpartition("(")
+def _aggregate(text: str, known: list[str]) -> Aggregate:
+    owner, description, names = aggregate_parts(text)
     kind = REGISTRY.get(owner.removeprefix("windrow."))
     if kind is None or not owner.startswith("windrow."):
         raise Refused(
@@ -257,7 +256,10 @@ def _aggregate(text: str) -> Aggregate:
     call = ast.parse(description, mode="eval").body
     assert isinstance(call, ast.Call)
     options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    return kind(*(columns.split(",") if columns else ()), **options)
+    columns = columns_of(names, known)
+    if columns is None:
+        raise Refused(f"{text}: no such columns: name the specification, lookup(..., features)")
+    return kind(*columns, **options)
 
 
 _PARTS: dict[str, Any] = {"Time": Time, "Rows": Rows, "Duration": Duration}

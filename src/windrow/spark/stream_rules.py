@@ -24,6 +24,7 @@ from windrow.spark.axis import clock
 from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, sealed, settled
 from windrow.spark.rule_source import registered, serve
 from windrow.spark.rule_worker import MARK, RuleProcessor
+from windrow.spark.schema import can_cross
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.streams import (
     SENT,
@@ -108,6 +109,7 @@ def watching(
 ) -> Watch:
     """The stream that rules are about; ``features``: what they may call by a name."""
     plain = T.StructType([f for f in schema.fields if f.name != options.flush])
+    can_cross(plain)
     arrow = to_arrow_schema(plain, timezone="UTC")
     ticks = clock(schema, str(spec.time))
     tie = "any" if spec.any_tie else list(spec.tie) or None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from windrow.columns.stream_plan import Head
+from windrow.columns.stream_plan import Head, aggregate_parts
 from windrow.errors import Refused
 from windrow.times import moment
 
@@ -170,7 +170,8 @@ def _aggregates(contract: dict[str, Any]) -> list[str]:
 
 def _short(text: str) -> str:
     """``windrow.Sum Sum(overflow='null')(amount)`` is ``Sum(amount)``."""
-    return f"{text.partition(' ')[0].rpartition('.')[2]}({text.rpartition('(')[2]}"
+    owner, _, columns = aggregate_parts(text)
+    return f"{owner.rpartition('.')[2]}({columns})"
 
 
 def _bucket(bucket: int, head: Head) -> BucketState:

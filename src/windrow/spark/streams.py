@@ -21,9 +21,17 @@ from windrow.sequential import metadata
 from windrow.slides import Rows, Time
 from windrow.spark import masked
 from windrow.spark.axis import axis, clock, quoted
-from windrow.spark.envelopes import BUCKET, PAYLOAD, bucket_ids, packed, settled, unpacked
+from windrow.spark.envelopes import (
+    BUCKET,
+    PAYLOAD,
+    bucket_ids,
+    envelopes_of,
+    packed,
+    settled,
+    unpacked,
+)
 from windrow.spark.keyed import crossed, key_expression, named
-from windrow.spark.schema import RESERVED, output_schema, used_columns
+from windrow.spark.schema import RESERVED, can_cross, output_schema, used_columns
 from windrow.spark.stream_history import SOURCES, History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
@@ -132,7 +140,10 @@ def before_it(plan: StreamPlan, schema: T.StructType, options: StreamOptions) ->
     schema = T.StructType([*schema.fields, *extra])
     rows = table.select(*columns, *(field.name for field in extra))
     plain = StreamOptions(buckets=options.buckets)
-    return enveloped(rows, spec, schema, plain).groupBy(BUCKET)
+    sent = enveloped(rows, spec, schema, plain)
+    # a history without rows, too, says up to when all was answered
+    every = table.sparkSession.range(1).mapInArrow(_packer_of_nothing(plan.buckets), SENT)
+    return sent.union(every).groupBy(BUCKET)
 
 
 def taken_in_turns(
@@ -178,6 +189,7 @@ def planned(
     out = T.StructType([_nullable(f, spec, options) for f in out.fields])
     if not spec.answers_rows:
         plain = T.StructType([plain[name] for name in used_columns(spec)])
+    can_cross(plain)
     arrow = to_arrow_schema(plain, timezone="UTC")
     buckets = options.buckets if spec.key else 1
     step, origin = _ticks(spec, schema)
@@ -273,7 +285,7 @@ def _keeps_rows(spec: Rolling, label: str) -> bool:
 
 
 def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
-    """A watermark must come from somewhere, and be about a timestamp."""
+    """A watermark must come from somewhere, and from one place only."""
     assert spec.time is not None
     if spec.lateness is None:
         if _DELAY not in schema[spec.time].metadata:
@@ -283,6 +295,13 @@ def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: Strea
             )
         if options.flush is not None:
             raise Refused("flush= moves the watermark, which then must be windrow's: say lateness=")
+    elif _DELAY in schema[spec.time].metadata:
+        raise Refused(
+            f"{spec.time!r} has a watermark already, and Spark stops a query with a second one: "
+            "leave lateness= out. (Files that such a stream wrote have only its mark. To take "
+            f"that off: .withColumn({spec.time!r}, col({spec.time!r}).cast("
+            f'"{schema[spec.time].dataType.simpleString()}")))'
+        )
     if options.flush is not None:
         if options.flush not in schema.names:
             raise BadSpecification(f"flush={options.flush!r}: there is no such column")
@@ -340,6 +359,17 @@ def _packer(spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
         settled()
 
     return named(windrow_pack, spec)
+
+
+def _packer_of_nothing(buckets: int) -> Any:
+    ids = bucket_ids(buckets)
+
+    def windrow_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield envelopes_of(ids, [None] * len(ids))
+
+    return windrow_begin
 
 
 def unpacker(spec: Rolling) -> Any:
