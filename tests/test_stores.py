@@ -5,6 +5,7 @@ import functools
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -276,6 +277,23 @@ def test_a_policy_is_known_by_its_code_or_name() -> None:
     for unknown in (Rule().leaves, functools.partial(Rule().leaves)):
         with pytest.raises(BadSpecification, match="Give it a name"):
             other(unknown)
+
+
+def test_a_policy_from_another_version_of_python_is_opened_by_the_name_in_the_error() -> None:
+    """Its code differs there, which another function with the same answers stands for here."""
+    store = wr.stores.Memory()
+
+    def opened(function: Any, name: str | None = None) -> wr.Sliding:
+        kept = wr.policy(function, over=wr.Sum(), name=name)
+        return wr.Sliding(kept, wr.Max(), store=store, name="w")
+
+    with opened(lambda total, old: total - old > 3) as written:
+        written.insert(4)
+    with pytest.raises(BadSpecification, match="another version of Python") as caught:
+        opened(lambda total, old: total > 3 + old)
+    found = re.search("written as\n.* over ([^:]*): ", str(caught.value))
+    assert found is not None
+    assert opened(lambda total, old: total > 3 + old, found[1]).query() == 4
 
 
 def test_mistakes() -> None:

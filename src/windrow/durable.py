@@ -88,7 +88,8 @@ class Durable:
             raise BadSpecification(
                 f"window {self.name!r} in the store is another one. It was written as\n"
                 f"  {found}\nand is opened as\n  {self.specification}\n"
-                "Open it as it was, choose another name, or delete it"
+                "Open it as it was, choose another name, or delete it (a policy() without name= is "
+                "another one in another version of Python)"
             )
         self.levels.incarnation, *_ = codec.decode(reader)
         first, end, swept, arrivals, example, now, seen, drained, families = codec.decode(reader)
