@@ -3,7 +3,7 @@
 Rows come with ticks and partials. One that ``lateness=`` may still see overtaken *waits*, in a
 heap; one that is newer than the window's end (``ending=``, ``closed=``) is *ahead*, in a queue;
 the others are held (``held``). What is too old leaves before a row enters, and a row whose entering
-raises is not in.
+raises is not in; but its time has come, so that an earlier row cannot miss what has left.
 """
 
 from collections import deque
@@ -161,13 +161,14 @@ class Moving:
         except BaseException:  # a combine that raises: the row is not in, what had left stays out
             if self._ahead and self._ahead[-1][1] is partial:
                 self._ahead.pop()
-            self.now = before
+            if not self._spans:
+                self.now = before
             raise
 
     def _enter_late(self, ticks: int, partial: Partial) -> None:
         """At its place; what is too old, or one row too many, leaves before."""
         held = self._held
-        seen = ticks if self._seen is None else max(self._seen, ticks)
+        self.now = self._seen = seen = ticks if self._seen is None else max(self._seen, ticks)
         keep_from = self._keep_from(seen)
         if keep_from is not None:
             held.evict(held.count_before(keep_from))
@@ -178,7 +179,6 @@ class Moving:
             elif oldest is not None and ticks >= oldest:
                 held.evict(1)
                 held.push(ticks, partial)
-        self.now = self._seen = seen
 
     def _keep_from(self, now: int) -> int | None:
         """The earliest time that is still in the window; "later than" is "from the next on"."""

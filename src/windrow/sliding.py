@@ -117,8 +117,10 @@ class Sliding:
     def insert(self, value: Any, at: Any = None) -> Any:
         """Take a row, slide, and return the current answer.
 
-        A value or time that is refused changes nothing. An answer that cannot be given (an integer
-        sum that overflows) is an error too, but the row is in.
+        A value or time that is refused changes nothing. Where a combine raises the row is not in,
+        but its time has come: what was too old by then has left, and earlier rows are as late as if
+        it were in. An answer that cannot be given (an integer sum that overflows) is an error too,
+        but the row is in.
         """
         moving = self._moving
         if at is None:
