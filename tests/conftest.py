@@ -20,6 +20,7 @@ FIRST = (
     *("test_spark_tables", "test_streams", "test_stream_crashes", "test_stream_emission"),
     *("test_spark_clusters", "test_spark_order", "test_spark_fit", "test_stream_rules"),
     *("test_stream_evolution", "test_kafka", "test_serving", "test_spark_stretches"),
+    *("test_spark_where_over", "test_spark_odd", "test_stream_odd", "test_stream_processor"),
     *("test_rule_source", "test_packaging", "test_demo", "test_examples", "test_report_page"),
     *("test_windows", "test_laws", "test_slots", "test_policies", "test_pipeline", "test_site"),
     *("test_emission", "test_blocks", "test_stores", "test_shared"),
