@@ -443,10 +443,11 @@ def test_rows_after_a_combine_that_raises_have_whole_windows(
         taken.append((at, 3**place))
         now = max(now, at)
         rows = sorted(taken)
-        length = policy.length if isinstance(policy, type(wr.time(1))) else policy.within or 10**9
+        timed = isinstance(policy, type(wr.time(1)))
+        length: Any = policy.length if timed else policy.within or 10**9
         start = now - length + (policy != wr.time(4, closed="both"))
         rows = [(time, value) for time, value in rows if start <= time <= now]
-        rows = rows if isinstance(policy, type(wr.time(1))) else rows[-policy.n :]
+        rows = rows if timed else rows[-policy.n :]
         assert answer == (sum(value for _, value in rows) or None)
 
 
