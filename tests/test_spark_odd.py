@@ -13,7 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import windrow as wr
-from tests.spark_session import assert_same, check, frame, spark  # noqa: F401
+from tests.spark_session import (
+    assert_same,
+    check,
+    frame,
+    random_table,
+    spark,  # noqa: F401
+)
 from windrow.errors import BadSpecification, BadValue, Refused, SumOverflow
 
 SIZE = 12
@@ -417,3 +423,23 @@ def test_an_aggregate_that_raises_says_at_which_value(spark: Any) -> None:  # no
     assert caught.value.__notes__ == ["while Failing('x') lifted the value 5.0"]
     with pytest.raises(PySparkException, match=r"while Failing\('x'\) lifted the value 5.0"):
         spec(frame(spark, BASE)).collect()
+
+
+class Total(wr.Aggregate):
+    """An identity of integers, as people write it, over floats."""
+
+    identity = 0
+    commutative = True
+
+    def combine(a, b):
+        return a + b
+
+
+def test_an_identity_of_integers_over_floats(spark: Any) -> None:  # noqa: F811
+    """By key, and in stretches, where partials travel with the types of the identity."""
+    table = random_table(120, keys=2, seed=8)
+    halves = pa.array([n / 2 for n in table["id"].to_pylist()])
+    table = table.set_column(table.column_names.index("x"), "x", halves)
+    for key in ("k", None):
+        spec = wr.Rolling(key=key, time="t", windows=[wr.time(200)], aggregates=[Total("x")])
+        check(spark, spec, table, stretch_rows=30)

@@ -218,7 +218,7 @@ class Aggregate:
     def options(self) -> dict[str, Any]:
         """The options that change what partials or answers are, for descriptions and checks."""
         usual = {k for k, v in _DEFAULTS.items() if getattr(self, k) == v}
-        hidden = {"columns", *_FUNCTIONS, *usual}
+        hidden = {"columns", "identity", *_FUNCTIONS, *usual}
         return {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in hidden}
 
     def description(self) -> str:

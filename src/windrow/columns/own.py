@@ -1,5 +1,6 @@
 """Aggregates written by users: compiled where their functions can be, interpreted where not."""
 
+import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,6 +116,9 @@ def _compile(
         return Compiled(None, None, f"numba cannot compile it: {first_line(error)}")
     made = module.lift.overloads[row].signature.return_type
     if not _fits(made, partial):  # stored as they are, floats would be cut to integers
+        other = with_floats(aggregate, _zeros(made))
+        if other is not aggregate:
+            return _compile(other, kinds, nulls, lifted)
         return Compiled(None, None, f"lift makes {made}, and the identity is {partial}")
     combined = module.combine.overloads[(partial, partial)].signature.return_type
     if combined != partial:
@@ -124,6 +128,21 @@ def _compile(
         return Compiled(module, as_dtype(answers), "")
     except NumbaError:
         return Compiled(None, None, f"lower makes {answers}, which is not a number")
+
+
+def with_floats(aggregate: Aggregate, partial: tuple[Any, ...]) -> Aggregate:
+    """The aggregate with floats for the integers of its identity where a partial has floats."""
+    identity = aggregate.identity
+    fields = identity if isinstance(identity, tuple) else (identity,)
+    if aggregate.schema is not None or len(fields) != len(partial):
+        return aggregate
+    floats = [type(f) is int and isinstance(p, float) for f, p in zip(fields, partial, strict=True)]
+    if not any(floats):
+        return aggregate
+    other = copy.copy(aggregate)
+    held = tuple(float(f) if is_float else f for f, is_float in zip(fields, floats, strict=True))
+    other.identity = held if isinstance(identity, tuple) else held[0]
+    return other
 
 
 def _fits(made: Any, wanted: Any) -> bool:
@@ -139,6 +158,15 @@ def _fits(made: Any, wanted: Any) -> bool:
     except NumbaError:
         return False
     return all(np.can_cast(a, b, "same_kind") for a, b in pairs)
+
+
+def _zeros(made: Any) -> tuple[Any, ...]:
+    """A zero of each part of one of numba's types; nothing where one is no number."""
+    try:
+        kinds = [as_dtype(kind) for kind in getattr(made, "types", (made,))]
+    except NumbaError:
+        return ()
+    return tuple(np.zeros((), kind).item() for kind in kinds)
 
 
 def _value(x: Any) -> Any:

@@ -8,9 +8,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from windrow.aggregates import Aggregate
 from windrow.columns.answer_types import examples
 from windrow.columns.ordered import ORDER
-from windrow.columns.own import keep_texts
+from windrow.columns.own import keep_texts, with_floats
 from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
@@ -190,7 +191,7 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
     schema = schema_of(df, schema)
     spec = copy.copy(spec)
     spec.threads = 1
-    travelling = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
+    travelling = {id(aggregate): _fitting(aggregate, schema) for aggregate in spec.aggregates}
     spec.aggregates = list(travelling.values())
     spec.outputs = [(name, travelling[id(found)], label) for name, found, label in spec.outputs]
     kept = [window for window in spec.windows.values() if isinstance(window, Kept)]
@@ -199,6 +200,26 @@ def ready(spec: Rolling, df: Any, schema: Any = None) -> tuple[Rolling, StructTy
         if aggregate.kind != "sequential":  # which is no function of yours
             keep_texts(aggregate)
     return spec, schema
+
+
+def _fitting(aggregate: Aggregate, schema: StructType) -> Aggregate:
+    """A copy whose partials can be kept and sent: with floats in its identity where it makes some.
+
+    An identity such as 0 says integers, and is written for floats all the same.
+    """
+    other = copy.copy(aggregate)
+    named = all(column in schema.names for column in aggregate.columns)
+    if type(aggregate).__module__.startswith("windrow.") or not named:
+        return other
+    kinds = [field.type for field in empty_table(schema, list(aggregate.columns)).schema]
+    lift = aggregate.lifter()
+    for row in examples(kinds):
+        try:
+            partial = lift(row)
+        except Exception:  # an ordinary row is not one of this aggregate's
+            continue
+        other = with_floats(other, partial if isinstance(partial, tuple) else (partial,))
+    return other
 
 
 def _keyed(df: Any, spec: Rolling, schema: StructType, out: StructType, options: Options) -> Any:
