@@ -23,23 +23,20 @@ class Moments:
     def __init__(self) -> None:
         self.restless = False
         """Whether a key where nothing fires can have a rule start by itself."""
-        self._due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key
-        self._ties = 0
+        self._due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key, oldest first
         self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
 
     def schedule(self, key: Any, state: KeyState, due: int | None) -> None:
         """Look at a key then, and not before."""
         if due is not None and due != state.due:
-            self._ties += 1
-            heappush(self._due, (due, self._ties, key))
+            heappush(self._due, (due, state.number, key))
         state.due = due
 
-    def pop(self, until: int) -> tuple[int, Any] | None:
-        """The next moment and key; the key may have been given another moment since."""
+    def pop(self, until: int) -> tuple[int, int, Any] | None:
+        """The next moment, and the key's number and name; it may have another moment since."""
         if not self._due or self._due[0][0] > until:
             return None
-        moment, _, key = heappop(self._due)
-        return moment, key
+        return heappop(self._due)
 
     def keeps_calm(self, guard: Threshold | None, queries: list[Query], rows_came: bool) -> bool:
         """Whether a rule that waits for this cannot start just because a row leaves a window."""

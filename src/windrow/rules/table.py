@@ -73,7 +73,7 @@ class Table:
         for group in self.guarded.values():
             for number in group.passed(group.operand.value(instant)):
                 waiting[number] = self.by_number[number]
-        for number in state.firing:
+        for number in sorted(state.firing):  # the order of a set would depend on its past
             waiting[number] = self.by_number[number]
         return list(waiting.values())
 
