@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from windrow.aggregates import Aggregate, as_aggregate
 from windrow.aggregates.values import rows_of
@@ -348,6 +348,23 @@ class Rules:
         """What stopped because its key was dropped."""
         left, self._left = self._left, []
         return left
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Rules, rows and what fires: versioned, checksummed, no pickle."""
+        from windrow.rules.rules_bytes import write
+
+        return write(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, features: Mapping[str, tuple[Any, Any]] | None = None) -> Self:
+        """What ``to_bytes`` wrote; ``features``: those of aggregates that are not windrow's."""
+        from windrow.rules.rules_bytes import read
+
+        rules = cls(key="")
+        read(rules, data, features or {})
+        return rules
 
     # --- for the curious ------------------------------------------------------------------------
 
