@@ -231,6 +231,18 @@ def test_bytes(timed: bool) -> None:
             wr.Hub.from_bytes(wrong, own=[GeoMean])
 
 
+def test_a_key_that_is_no_number_survives_its_bytes() -> None:
+    hub = wr.Hub()
+    hub.register(wr.Count(), wr.rows(5), key=wr.EACH)
+    hub.register(wr.Sum(), wr.rows(5), key=float("nan"))
+    hub.insert(2, key=float("nan"))
+    again = wr.Hub.from_bytes(hub.to_bytes())
+    again.insert(3, key=float("nan"))
+    each, one = again.queries
+    assert (again.lookup(each, key=float("nan")), again.lookup(one)) == (2, 5)
+    assert len(again.keys) == 1
+
+
 def test_errors_say_what_to_do() -> None:
     hub = wr.Hub()
     each = hub.register(wr.Sum("x"), wr.time(10), key=wr.EACH)

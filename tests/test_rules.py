@@ -225,6 +225,14 @@ def test_rules_added_while_running_fire_at_once() -> None:
     assert "asks a filter" in rules.explain()
 
 
+def test_keys_that_were_dropped_are_forgotten() -> None:
+    rules = wr.Rules([("busy", "count(10) >= 2")], key="k", time="at")
+    for key in range(100):
+        rules.insert({"k": key, "at": 20 * key})
+    assert rules.keys == [99]
+    assert not rules._hub._told.touched
+
+
 def test_rules_are_removed() -> None:
     rules = wr.Rules(key="k", time="at")
     rules.add("a", "count(10) >= 1")

@@ -90,3 +90,37 @@ def test_a_row_may_be_used_again() -> None:
     rules.insert(row)
     assert rules.advance(4) == []
     assert rules.firing() == [("r", "a")]
+
+
+def told(changes: list[Any]) -> list[str]:
+    return [str(change) for change in changes]
+
+
+def test_what_stops_just_now_is_told_though_a_rule_comes_that_looks_at_every_key() -> None:
+    rules = wr.Rules([("busy", "count(10) >= 1"), ("long", "count(99) > 9")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": 1})
+    rules.insert({"k": "b", "at": 10, "x": 1})  # at 10 more may come: a's row has not left yet
+    assert told(rules.add("odd", "x > 5 or x < 0")) == ["10: busy stopped for 'a'"]
+
+
+def test_what_stops_just_now_is_told_though_a_sum_may_rise_when_rows_leave() -> None:
+    rules = wr.Rules([("high", "sum(x, 10) >= 1"), ("long", "count(99) > 9")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": 1})
+    rules.insert({"k": "b", "at": 10, "x": -1})
+    assert told(rules.advance(50)) == ["10: high stopped for 'a'"]
+
+
+def test_rows_that_are_there_leave_a_window_that_is_new() -> None:
+    rules = wr.Rules([("odd", "x > 99 or x < 0"), ("top", "max(x, 20) > 99")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0, "x": 9})
+    rules.insert({"k": "a", "at": 5, "x": 1})
+    assert rules.add("low", "max(x, 7) < 4") == []
+    assert told(rules.advance(19)) == ["7: low started for 'a'", "12: low stopped for 'a'"]
+
+
+def test_a_rule_that_comes_to_a_text_says_so() -> None:
+    rules = wr.Rules(key="k")
+    rules.insert({"k": 1, "x": "text"})
+    with pytest.raises(BadValue, match="x > a number: 'text' is not one"):
+        rules.add("t", "x > 3")
+    assert len(rules) == 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from windrow.aggregates import Aggregate, as_aggregate
 from windrow.aggregates.values import rows_of
@@ -60,7 +60,8 @@ class Rules:
         self._reader = Reader(self._number_of, self._feature)
         self._table = Table()
         self._moments = Moments()
-        self._states: dict[Any, KeyState] = {}
+        self._states: dict[Any, KeyState] = {}  # in the order in which they came
+        self._came = 0
         self._candidates = Candidates(self._hub)
         self._left: list[Change] = []
         for name, (aggregate, window) in (features or {}).items():
@@ -91,7 +92,10 @@ class Rules:
         if name not in self._numbers:
             query = self._hub.register(aggregate, window, key=EACH)
             self._numbers[name] = len(self._features.queries)
+            windows = len(self._features.windows)
             self._features.add(query)
+            if self._moments.restless and len(self._features.windows) > windows:
+                self._schedule_all()  # rows that are there leave the new window at other moments
         return self._numbers[name]
 
     def add(self, name: str, when: str, until: str | None = None) -> list[Change]:
@@ -129,29 +133,32 @@ class Rules:
         now: int | None,
         changes: list[Change],
     ) -> None:
-        """A new rule, for a key that is there."""
+        """A new rule, for a key that is there; nothing is done where its threshold is not passed,
+        so that it does not matter which keys a filter left out."""
         state = self._states[key]
         instant = self._instant(key, state, now)
+        value = None if group is None else group.operand.value(instant)
+        if rule.guard is not None and not rule.guard.holds(value):
+            return
         if group is not None and rule.simple:
-            assert rule.guard is not None
-            value = group.operand.value(instant)
-            if rule.guard.holds(value):
-                state.make_room(group.slot + 1)
-                state.values[group.slot] = value
-                changes.append(Change(rule.name, key, True, self._hub.shown(now)))
+            state.make_room(group.slot + 1)
+            state.values[group.slot] = value
+            changes.append(Change(rule.name, key, True, self._hub.shown(now)))
         else:
             self._settle(rule, key, state, instant, now, changes)
         self._schedule(key, state, instant)
 
     def _keys_that_may_pass(self, threshold: Threshold | None) -> list[Any]:
-        """The keys for which a new rule may fire now: few of them, where a filter can tell."""
+        """The keys for which a new rule may fire now, in the order in which they came: few of them,
+        where a filter can tell."""
         if not self._states:
             return []
         if threshold is not None and threshold.operand.feature is not None:
             query = self._features.queries[threshold.operand.feature]
             found = self._candidates.keys(query, threshold.sign, threshold.number)
             if found is not None:
-                return [key for key in found if key in self._states]
+                there = (key for key in found if key in self._states)
+                return sorted(there, key=lambda key: self._states[key].number)
         return list(self._states)
 
     def remove(self, name: str) -> None:
@@ -196,7 +203,8 @@ class Rules:
             moment = self._hub.now_ticks
             state = self._states.get(key)
             if state is None:
-                state = self._states[key] = KeyState(row)
+                state = self._states[key] = KeyState(row, self._came)
+                self._came += 1
             state.row = dict(row)  # whoever gave it may use it again
             if self._moments.disturbed_by(row):
                 self._become_restless()
@@ -298,9 +306,9 @@ class Rules:
     def _pass_time(self, until: int, changes: list[Change]) -> None:
         """Evaluate keys at the moments when a row leaves or enters one of their windows."""
         while (due := self._moments.pop(until)) is not None:
-            moment, key = due
+            moment, number, key = due
             state = self._states.get(key)
-            if state is not None and state.due == moment:
+            if state is not None and (state.due, state.number) == (moment, number):
                 state.due = None
                 self._evaluate(key, state, moment, changes)
 
@@ -319,9 +327,14 @@ class Rules:
     def _become_restless(self) -> None:
         """From now on every key is looked at whenever its windows change."""
         self._moments.become_restless()
+        self._schedule_all()
+
+    def _schedule_all(self) -> None:
+        """Each key anew, but for those that are to be looked at now: what changed is to be told."""
         now = self._hub.now_ticks
         for key, state in self._states.items():
-            self._schedule(key, state, self._instant(key, state, now))
+            if now is None or state.due is None or state.due > now:
+                self._schedule(key, state, self._instant(key, state, now))
 
     def _forget_key(self, key: Any) -> None:
         """A key was silent for so long that the hub drops it: nothing fires for it any more."""
@@ -335,6 +348,23 @@ class Rules:
         """What stopped because its key was dropped."""
         left, self._left = self._left, []
         return left
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Rules, rows and what fires: versioned, checksummed, no pickle."""
+        from windrow.rules.rules_bytes import write
+
+        return write(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, features: Mapping[str, tuple[Any, Any]] | None = None) -> Self:
+        """What ``to_bytes`` wrote; ``features``: those of aggregates that are not windrow's."""
+        from windrow.rules.rules_bytes import read
+
+        rules = cls(key="")
+        read(rules, data, features or {})
+        return rules
 
     # --- for the curious ------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windrow.aggregates import REGISTRY, Aggregate
-from windrow.errors import BadSpecification, WindrowError
+from windrow.errors import BadSpecification, BadValue, WindrowError
 from windrow.shared.line import Window, as_suffix_or_historical
 from windrow.slides import rows, time
 
@@ -87,7 +87,11 @@ class Threshold:
 
     def holds(self, value: Any) -> bool:
         """Whether a value passes."""
-        return value is not None and bool(_FUNCTIONS[self.sign](value, self.number))
+        try:
+            return value is not None and bool(_FUNCTIONS[self.sign](value, self.number))
+        except TypeError as error:
+            about = self.operand.column or "a feature"
+            raise BadValue(f"{about} {self.sign} a number: {value!r} is not one") from error
 
 
 @dataclass(frozen=True)

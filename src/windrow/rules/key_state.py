@@ -7,10 +7,11 @@ from typing import Any
 class KeyState:
     """What is known of a key: its last row, what its operands were, and which rules fire."""
 
-    __slots__ = ("due", "firing", "row", "values")
+    __slots__ = ("due", "firing", "number", "row", "values")
 
-    def __init__(self, row: Mapping[str, Any]) -> None:
+    def __init__(self, row: Mapping[str, Any], number: int) -> None:
         self.row = row
+        self.number = number  # keys that came later have larger ones
         self.values: list[Any] = []  # by the slot of the simple rules' thresholds
         self.firing: set[int] = set()  # rules that are not simple
         self.due: int | None = None  # when its windows change next, if a rule could care

@@ -23,23 +23,20 @@ class Moments:
     def __init__(self) -> None:
         self.restless = False
         """Whether a key where nothing fires can have a rule start by itself."""
-        self._due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key
-        self._ties = 0
-        self._never_negative: set[str] = set()  # columns whose sums only fall when rows leave
+        self.due: list[tuple[int, int, Any]] = []  # a heap: when, and of which key, oldest first
+        self.never_negative: set[str] = set()  # columns whose sums only fall when rows leave
 
     def schedule(self, key: Any, state: KeyState, due: int | None) -> None:
         """Look at a key then, and not before."""
         if due is not None and due != state.due:
-            self._ties += 1
-            heappush(self._due, (due, self._ties, key))
+            heappush(self.due, (due, state.number, key))
         state.due = due
 
-    def pop(self, until: int) -> tuple[int, Any] | None:
-        """The next moment and key; the key may have been given another moment since."""
-        if not self._due or self._due[0][0] > until:
+    def pop(self, until: int) -> tuple[int, int, Any] | None:
+        """The next moment, and the key's number and name; it may have another moment since."""
+        if not self.due or self.due[0][0] > until:
             return None
-        moment, _, key = heappop(self._due)
-        return moment, key
+        return heappop(self.due)
 
     def keeps_calm(self, guard: Threshold | None, queries: list[Query], rows_came: bool) -> bool:
         """Whether a rule that waits for this cannot start just because a row leaves a window."""
@@ -52,14 +49,14 @@ class Moments:
         if window.ending or not (isinstance(window, Rows) or window.includes_end):
             return False
         if type(aggregate) is Sum and guard.sign[0] == ">" and not rows_came:
-            self._never_negative.add(aggregate.columns[0])
+            self.never_negative.add(aggregate.columns[0])
             return True
         falls = {Count: ">", Max: ">", Min: "<"}.get(type(aggregate))
         return falls == guard.sign[0]
 
     def disturbed_by(self, row: Mapping[str, Any]) -> bool:
         """Whether a row has a negative value where none was expected."""
-        for column in self._never_negative:
+        for column in self.never_negative:
             value = row.get(column)
             if value is not None and not value >= 0:
                 return True
@@ -68,4 +65,4 @@ class Moments:
     def become_restless(self) -> None:
         """For good."""
         self.restless = True
-        self._never_negative.clear()
+        self.never_negative.clear()

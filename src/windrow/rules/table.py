@@ -26,12 +26,13 @@ class Table:
         self.unguarded: dict[int, Rule] = {}
         self.slots = 0
         """How many groups there ever were: keys keep a value for each that is simple."""
-        self._next = 0
+        self.numbers = 0
+        """How many rules there ever were."""
 
     def new(self, name: str, when: Expression, until: Expression | None) -> Rule:
         """A rule with a number of its own, which is not in force yet."""
-        self._next += 1
-        return Rule(name, self._next - 1, when, until)
+        self.numbers += 1
+        return Rule(name, self.numbers - 1, when, until)
 
     def add(self, rule: Rule) -> Thresholds | None:
         """Put a rule into force, among those that wait for the same operand, if it waits."""
@@ -64,6 +65,23 @@ class Table:
             del groups[waits]
         return rule
 
+    def restore(self, rules: list[tuple[Rule, int | None]], slots: int, numbers: int) -> None:
+        """Take over another table's rules, with the slots of the groups they are in."""
+        waiting = [(slot, rule) for rule, slot in rules if slot is not None]
+        for slot, rule in sorted(waiting, key=lambda pair: pair[0]):  # as they were made
+            guard = rule.guard
+            assert guard is not None
+            name = (guard.operand, guard.sign)
+            self._groups(rule).setdefault(name, Thresholds(*name, slot))
+        for rule, _ in rules:
+            self.add(rule)
+        self.slots, self.numbers = slots, numbers
+
+    def group_of(self, rule: Rule) -> Thresholds | None:
+        """The thresholds that a rule in force is among, if it waits."""
+        guard = rule.guard
+        return None if guard is None else self._groups(rule)[guard.operand, guard.sign]
+
     def _groups(self, rule: Rule) -> Groups:
         return self.simple if rule.simple else self.guarded
 
@@ -73,7 +91,7 @@ class Table:
         for group in self.guarded.values():
             for number in group.passed(group.operand.value(instant)):
                 waiting[number] = self.by_number[number]
-        for number in state.firing:
+        for number in sorted(state.firing):  # the order of a set would depend on its past
             waiting[number] = self.by_number[number]
         return list(waiting.values())
 

@@ -117,7 +117,7 @@ class Hub:
             stream.append(ticks)
             self._keys.pop(key, None)
             self._keys[key] = stream
-            self._told.touched.add(key)
+            self._told.touch(key)
         elif key is not None:
             self._lose(True, ticks)
         self._whole.append(ticks)
@@ -261,7 +261,7 @@ class Hub:
                 return
             del self._keys[key]
             self._lose(self._idle is None, newest)  # idle= says that such a key begins anew
-            self._told.touched.add(key)
+            self._told.touch(key)
             if self.on_drop is not None:
                 self.on_drop(key)
 

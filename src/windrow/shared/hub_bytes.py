@@ -8,7 +8,7 @@ from windrow.aggregates.codec import Reader, count_bytes
 from windrow.aggregates.schema import Schema, frame, unframe
 from windrow.errors import BadBytes, BadSpecification, WindrowError
 from windrow.shared.line import Window
-from windrow.shared.query import EACH, make_query
+from windrow.shared.query import EACH, as_key, make_query
 from windrow.shared.substream import Substream
 from windrow.slides import Rows, Time
 from windrow.times import Duration
@@ -69,12 +69,12 @@ def _read(hub: "Hub", reader: Reader, known: dict[str, type[Aggregate]]) -> None
     hub.clock.restore(first, example, times, end - first)
     for _ in range(reader.count()):
         number, named, shape, key = codec.decode(reader)
-        about = EACH if key[0] == "each" else key[1]
+        about = EACH if key[0] == "each" else as_key(key[1])  # a NaN is the one that keys have
         query = make_query(number, _made(named, known), _window(shape), about)
         hub._queries.add(query)
     _read_stream(hub, None, reader)
     for _ in range(reader.count()):
-        _read_stream(hub, codec.decode(reader), reader)
+        _read_stream(hub, as_key(codec.decode(reader)), reader)
 
 
 def _stream(stream: Substream) -> list[bytes]:

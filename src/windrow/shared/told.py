@@ -17,6 +17,11 @@ class Told:
         self._answers: dict[int, dict[Any, Any]] = {}
         self._at: int | None = None
 
+    def touch(self, key: Any) -> None:
+        """A key had a row, or was dropped; nobody need know while nothing was told."""
+        if self._answers:
+            self.touched.add(key)
+
     def forget(self, query: Query) -> None:
         """A query that was dropped."""
         self._answers.pop(query.number, None)
