@@ -79,7 +79,7 @@ def test_every_kind_of_table_gives_the_same() -> None:
     back = features(arrays)
     np.testing.assert_array_equal(back["x_sum_40"], arrow["x_sum_40"].to_numpy())
     assert back["k"] is arrays["k"]
-    with pytest.raises(BadSpecification, match=r"builtins.list is not a table"):
+    with pytest.raises(BadSpecification, match="a list is not a table"):
         features([1, 2])
 
 

@@ -317,7 +317,7 @@ wr.Rules([("busy", 'count("1m") >= 3')], key="host", time="at")
 WRONG = {
     "a window that is a number": "wr.Rolling(windows=[5], aggregates=[wr.Count()])",
     "an aggregate by its name": 'wr.Rolling(windows=["1h"], time="t", aggregates=["mean"])',
-    "no windows": "wr.Rolling(aggregates=[wr.Count()])",
+    "no aggregates": 'wr.Rolling(windows=["1h"])',
     "a misspelt option": 'wr.Rolling(windows=["1h"], aggregates=[wr.Count()], tme="t")',
     "a window by its place": 'wr.Rolling(["1h"], [wr.Count()])',
     "a column that is a number": "wr.Sum(1)",
