@@ -3,20 +3,16 @@
 (n, mean, M2) updates, the usual way, were found off by 16 to 10**7 units in the last place.
 """
 
-import math
-from decimal import Decimal
 from typing import Any, Unpack
 
 from windrow.aggregates import exact
 from windrow.aggregates.base import Options
+from windrow.aggregates.power_sums import PowerSums
 from windrow.aggregates.schema import Field, Schema
-from windrow.aggregates.total import Numeric, total_of
 from windrow.errors import BadSpecification
 
-PowerSums = tuple[int, int, int]
 
-
-class Variance(Numeric):
+class Variance(PowerSums):
     """The variance; ``ddof=1`` (default) of a sample, ``ddof=0`` of a population.
 
     Fewer than ``ddof + 1`` rows give null; a NaN or an infinity in the window gives NaN.
@@ -30,7 +26,8 @@ class Variance(Numeric):
     """
 
     name = "var"
-    identity = (0, 0, 0)
+    monomials = ((1,), (2,))
+    unchanging = ((0, 0.0),)
     schema = Schema((Field("rows", "int64"), Field("total", "exact"), Field("squares", "exact")))
 
     def __init__(self, *columns: str, ddof: int = 1, **options: Unpack[Options]) -> None:
@@ -43,38 +40,16 @@ class Variance(Numeric):
         """``ddof`` only where it is not the default."""
         return {k: v for k, v in super().options().items() if (k, v) != ("ddof", 1)}
 
-    @staticmethod
-    def lift(value: Any) -> PowerSums:
-        """One row, its value and its square."""
-        number = exact.as_number(value)
-        if isinstance(number, float):
-            squares = exact.of_float_squared(number)
-        elif isinstance(number, Decimal):
-            squares = exact.of_decimal_squared(number)
-        else:
-            squares = exact.of_int_squared(number)
-        return (1, total_of(number), squares)
+    @property
+    def fewest(self) -> int:
+        """One more than ``ddof``."""
+        return self.ddof + 1
 
-    @staticmethod
-    def combine(a: PowerSums, b: PowerSums) -> PowerSums:
-        """Add all three."""
-        return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
-
-    @staticmethod
-    def inverse(total: PowerSums, oldest: PowerSums) -> PowerSums:
-        """Subtract all three."""
-        return (total[0] - oldest[0], total[1] - oldest[1], total[2] - oldest[2])
-
-    def lower(self, partial: PowerSums) -> float | None:
-        """(n·Σx² − (Σx)²) / (n·(n − ddof)), rounded once."""
-        rows, total, squares = partial
-        if rows <= self.ddof:
-            return None
-        if exact.special(total) is not None:
-            return math.nan
-        plain = total >> exact.MARK_BITS
-        numerator = rows * (squares >> exact.MARK_BITS) - plain * plain
-        return self._rounded(numerator, rows * (rows - self.ddof) * exact.unit(total) ** 2)
+    def value(self, n: int, sums: list[int], units: list[int]) -> float:
+        """(n·Σx² − (Σx)²) / (n·(n − ddof))."""
+        total, squares = sums
+        numerator = n * squares - total * total
+        return self._rounded(numerator, n * (n - self.ddof) * units[0] ** 2)
 
     @staticmethod
     def _rounded(numerator: int, denominator: int) -> float:

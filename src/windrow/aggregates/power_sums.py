@@ -26,12 +26,15 @@ class PowerSums(Numeric):
 
     reproducible = True
     monomials: ClassVar[tuple[Monomial, ...]]
+    unchanging: ClassVar[tuple[tuple[int, float], ...]] = ()
+    """Inputs, by place, that decide the answer where they have only one value; the first counts."""
 
     def __init_subclass__(cls, **extra: Any) -> None:
         if "monomials" in cls.__dict__:
             names = ["".join(f"{'xy'[i]}{p}" for i, p in enumerate(m) if p) for m in cls.monomials]
             cls.inputs = ("number",) * len(cls.monomials[0])  # type: ignore[assignment]
-            cls.schema = Schema((Field("rows", "int64"), *(Field(n, "exact") for n in names)))
+            if "schema" not in cls.__dict__:
+                cls.schema = Schema((Field("rows", "int64"), *(Field(n, "exact") for n in names)))
             cls.identity = (0,) * (len(names) + 1)
         super().__init_subclass__(**extra)
 

@@ -21,6 +21,7 @@ class Covariance(PowerSums):
 
     name = "cov"
     monomials = ((1, 0), (0, 1), (1, 1))
+    unchanging = ((0, 0.0), (1, 0.0))
 
     def __init__(self, *columns: str, ddof: int = 1, **options: Unpack[Options]) -> None:
         if ddof not in (0, 1):
@@ -55,6 +56,7 @@ class Correlation(PowerSums):
 
     name = "corr"
     monomials = ((1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
+    unchanging = ((0, math.nan), (1, math.nan))
 
     @property
     def fewest(self) -> int:
@@ -82,6 +84,7 @@ class Slope(PowerSums):
     """
 
     monomials = ((1, 0), (0, 1), (0, 2), (1, 1))
+    unchanging = ((1, math.nan), (0, 0.0))
 
     @property
     def fewest(self) -> int:

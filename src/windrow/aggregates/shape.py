@@ -12,6 +12,8 @@ from windrow.errors import BadSpecification
 class Shape(PowerSums):
     """What both share: the form of a sample, or of a population."""
 
+    unchanging = ((0, math.nan),)
+
     def __init__(self, *columns: str, population: bool = False, **options: Unpack[Options]) -> None:
         if not isinstance(population, bool):
             raise BadSpecification(f"population= is True or False, not {population!r}")

@@ -26,10 +26,8 @@ from windrow.aggregates import (
     Product,
     RelativeVariation,
     Spread,
-    StdDev,
     Sum,
     TopK,
-    Variance,
 )
 from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.errors import BadSpecification, BadValue
@@ -63,7 +61,7 @@ def _float(*_: Any) -> pa.DataType:
     return pa.float64()
 
 
-_FLOATS = (Mean, Variance, StdDev, GeometricMean, RelativeVariation, Entropy, ApproxQuantile)
+_FLOATS = (Mean, GeometricMean, RelativeVariation, Entropy, ApproxQuantile)
 _TYPES: dict[type[Aggregate], Type] = {
     **dict.fromkeys((*_FLOATS, *POWERS), _float),
     Sum: _added,

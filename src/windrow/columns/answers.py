@@ -30,10 +30,8 @@ from windrow.aggregates import (
     Rank,
     RelativeVariation,
     Spread,
-    StdDev,
     Sum,
     TopK,
-    Variance,
 )
 from windrow.aggregates.logic import Any as AnyTrue
 from windrow.columns.distinct import distinct_answers
@@ -60,7 +58,6 @@ from windrow.columns.totals import (
     count_answers,
     geometric_mean_answers,
     mean_answers,
-    moment_answers,
     power_sum_answers,
     sum_answers,
 )
@@ -82,7 +79,6 @@ class Way:
     """Compiled for every algorithm that can be asked for."""
 
 
-_MOMENTS = Way(moment_answers, stand_ins=False, forward_only=True)
 _POWERS = Way(power_sum_answers, stand_ins=False, any_algorithm=True)
 _EXTREME = Way(extreme_answers, any_algorithm=True)
 _SPREAD = Way(spread_answers)
@@ -97,8 +93,6 @@ BUILT_IN: dict[type[Aggregate], Way] = {
     Sum: Way(sum_answers),
     Mean: Way(mean_answers),
     GeometricMean: Way(geometric_mean_answers),
-    Variance: _MOMENTS,
-    StdDev: _MOMENTS,
     **dict.fromkeys(POWERS, _POWERS),
     Min: _EXTREME,
     Max: _EXTREME,

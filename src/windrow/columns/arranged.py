@@ -16,15 +16,11 @@ from windrow.aggregates import (
     GeometricMean,
     Product,
     Spread,
-    StdDev,
     Sum,
-    Variance,
-    exact,
 )
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BUILT_IN
-from windrow.columns.builtin import kernels
 from windrow.columns.column import (
     Column,
     array_of,
@@ -33,13 +29,12 @@ from windrow.columns.column import (
     plain_column,
     valid_of,
 )
-from windrow.columns.expansions import exact_variances
 from windrow.columns.forms import Form
 from windrow.columns.jit import njit
 from windrow.columns.key_runs import by_code, key_codes
 from windrow.columns.own_answers import whole_products
 from windrow.columns.partial_slots import OwnSlot, PythonSlot
-from windrow.columns.power_sums import from_parts
+from windrow.columns.power_sums import Parts, from_parts
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.slots import Arrays, Slot, filled
@@ -306,72 +301,41 @@ def _compiled(task: Task, arrays: Arrays, slot: OwnSlot) -> tuple[pa.Array, int]
 
 
 def _moments(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
-    """Variances from power sums; those that two words cannot decide, and odd ones, exactly."""
-    aggregate, ranges = task.aggregate, task.ranges
-    assert isinstance(aggregate, Variance)
-    *parts, texts = (arranged.slot(slot.name)[0] for slot in form.slots)
-    x, high, low = (filled(part) for part in parts)
-    root = isinstance(aggregate, StdDev)
-    out = np.zeros(len(ranges))
-    doubtful = np.empty(len(ranges), np.int64)
-    module = kernels("deviation_parts" if root else "variance_parts")
-    inputs = (x, high, low)
-    rest = (prefix_sums(rows), aggregate.ddof, out, doubtful)
-    count = ranges.run(module, inputs, 0, len(ranges), *rest)
-    again = doubtful[:count]
-    lo, hi = ranges.of(again)
-    answers = out[again]
-    exact_variances(*inputs, lo, hi, task.present()[again], aggregate.ddof, root, answers)
-    out[again] = answers
-    if texts.null_count < len(texts):
-        known = _known_partials(form.slots[-1], texts)
-        _with_odd_rows(aggregate, inputs, rows, known, ranges, out)
-    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
+    """Variances from values and squares; odd rows are known by their partials, or not finite."""
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
+    *sums, texts = (arranged.slot(slot.name)[0] for slot in form.slots)
+    x, high, low = (filled(part) for part in sums)
+    known = _known_partials(form.slots[-1], texts)
+    odd = ~np.isfinite(x)
+    if odd.any():
+        for i in np.flatnonzero(odd).tolist():
+            special = aggregate.lift(float(x[i]))
+            known[i] = aggregate.combine(known[i], special) if i in known else special
+        x, high, low = (np.where(odd, 0.0, part) for part in (x, high, low))
+    return _from_parts(task, [[x], [high, low]], rows, known)
 
 
 def _powers(form: Form, arranged: Arranged, task: Task, rows: Array) -> pa.Array:
     """Moments from sums of monomials; odd rows are known by their partials."""
-    aggregate = task.aggregate
-    assert isinstance(aggregate, PowerSums)
     *sums, texts = (arranged.slot(slot.name) for slot in form.slots)
     parts = [[filled(array) for array in arrays] for arrays in sums]
-    odd = texts[0]
-    known = _known_partials(form.slots[-1], odd) if odd.null_count < len(odd) else {}
+    return _from_parts(task, parts, rows, _known_partials(form.slots[-1], texts[0]))
+
+
+def _from_parts(task: Task, parts: Parts, rows: Array, known: dict[int, Any]) -> pa.Array:
+    aggregate = task.aggregate
+    assert isinstance(aggregate, PowerSums)
     out = from_parts(aggregate, parts, rows.astype(np.float64), known, task.ranges)
     return array_of(out, mask=task.missing(max(task.least, aggregate.fewest)))
 
 
-def _with_odd_rows(
-    aggregate: Variance,
-    inputs: tuple[Array, Array, Array],
-    rows: Array,
-    known: dict[int, Any],
-    ranges: Ranges,
-    out: Array,
-) -> None:
-    """Ranges with rows whose squares no float holds, by Python's integers."""
-    odd = np.zeros(len(rows), np.bool_)
-    odd[list(known)] = True
-    lo, hi = ranges.bounds()
-    for i in np.flatnonzero(differences(prefix_sums(odd), ranges)).tolist():
-        total: Any = (0, 0, 0)
-        for j in range(int(lo[i]), int(hi[i])):
-            total = aggregate.combine(total, known.get(j, (0, 0, 0)))
-            total = aggregate.combine(total, _power_sums(*(float(part[j]) for part in inputs)))
-        answer = aggregate.lower((int(rows[lo[i] : hi[i]].sum()), *total[1:]))
-        out[i] = 0.0 if answer is None else answer
-
-
 def _known_partials(slot: Slot, texts: pa.Array) -> dict[int, Any]:
     assert isinstance(slot, OddSlot)
+    if texts.null_count == len(texts):
+        return {}
     read = slot.aggregate.from_bytes
     return {i: read(text) for i, text in enumerate(texts.to_pylist()) if text is not None}
-
-
-def _power_sums(x: float, high: float, low: float) -> tuple[int, int, int]:
-    """A row, or a stand-in, as ``Variance`` keeps them; its count is known from elsewhere."""
-    squares = [exact.of_float(part) >> exact.MARK_BITS for part in (high, low)]
-    return (0, exact.of_float(x), sum(squares) << 1074 + exact.MARK_BITS)
 
 
 def _by_python(task: Task, slot: PythonSlot, arrays: Arrays) -> pa.Array:

@@ -97,12 +97,6 @@ if not (r + y == r and r - y == r) and not (b == 0.0):
     )
 
 
-_FMA = """
-from windrow.columns.fused import fma
-
-"""
-
-
 def arg_extreme(better: str) -> Parts:
     """The row of the largest or smallest value, the oldest of equals; -1 where there is none."""
     return Parts(
@@ -157,62 +151,6 @@ else:
     )
 
 
-def moments(root: bool, nulls: bool, parts: bool = False) -> Parts:
-    """Power sums in two words: s + e = Σx, q + f = Σx², through exact products.
-
-    ``parts``: squares come as two columns, and rows may stand for many: ``counts`` says how many.
-
-    The variance is (Σx² − (Σx)²/n) / (n − ddof) in two-word arithmetic. What cancellation leaves of
-    the words' precision is checked for every row; rows where it might not do for the last bit are
-    noted in ``doubtful``.
-    """
-    step = """v = x[U(j)]
-{s}, t = two_sum({s}, v)
-{e} += t
-v2 = v * v
-{q}, t = two_sum({q}, v2)
-{f} += t + fma(v, v, -v2)"""
-    if parts:
-        step = """{s}, t = two_sum({s}, x[U(j)])
-{e} += t
-{q}, t = two_sum({q}, high_part[U(j)])
-{f} += t + low_part[U(j)]"""
-    value = "(top + top_e) / (n - ddof)"
-    count = "(counts[U(high)] - counts[U(low)])" if nulls else "rows"
-    return Parts(
-        source=_TWO_SUM + "\nfrom windrow.columns.fused import fma\n",
-        inputs=("x", "high_part", "low_part") if parts else ("x",),
-        types=("np.float64",) * 4,
-        outs="out, doubtful",
-        extra="counts, ddof, ",
-        allocate="doubts = 0\nn = 0.0\ninverse = 0.0",
-        front_start="s = 0.0\ne = 0.0\nq = 0.0\nf = 0.0",
-        front_step=step.format(s="s", e="e", q="q", f="f"),
-        store="s0[k] = s\ns1[k] = e\ns2[k] = q\ns3[k] = f",
-        back_start="bs = 0.0\nbe = 0.0\nbq = 0.0\nbf = 0.0",
-        back_step=step.format(s="bs", e="be", q="bq", f="bf"),
-        merge=f"""if n != {count}:
-    n = float({count})
-    inverse = 1.0 / max(n, 1.0)
-ts, t = two_sum(s0[k], bs)
-te = (s1[k] + be) + t
-tq, t = two_sum(s2[k], bq)
-tf = (s3[k] + bf) + t
-a = ts * ts
-m = a * inverse
-me = (fma(-m, n, a) + fma(ts, ts, -a) + 2.0 * ts * te) * inverse
-top, t = two_sum(tq, -m)
-top_e = t + (tf - me)""",
-        emit=f"""if n > ddof:
-    out[U(i)] = {f"math.sqrt(max({value}, 0.0))" if root else value}
-    if not (top * 2.7e-17 > (tq + m) * ((rows + 8) * 1.3e-32)):
-        doubtful[U(doubts)] = i
-        doubts += 1""",
-        empty="pass",
-        result="doubts",
-    )
-
-
 _KERNELS: dict[str, Callable[[], Parts]] = {
     "max": lambda: extreme(">"),
     "min": lambda: extreme("<"),
@@ -223,13 +161,6 @@ _KERNELS: dict[str, Callable[[], Parts]] = {
     "arg_min": partial(arg_extreme, "<"),
     "max_count": partial(extreme_count, ">"),
     "min_count": partial(extreme_count, "<"),
-    "variance_parts": partial(moments, root=False, nulls=True, parts=True),
-    "deviation_parts": partial(moments, root=True, nulls=True, parts=True),
-    **{
-        f"{name}{'_nulls' * nulls}": partial(moments, root=root, nulls=nulls)
-        for name, root in (("variance", False), ("deviation", True))
-        for nulls in (False, True)
-    },
 }
 
 

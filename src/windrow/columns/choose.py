@@ -14,9 +14,7 @@ from windrow.aggregates import (
     Mean,
     Mode,
     Product,
-    StdDev,
     Sum,
-    Variance,
 )
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
@@ -57,7 +55,7 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     way = way_of(aggregate)
     if way.by_order:
         return _in_order(aggregate, table, ranges)
-    adds = kind in (Sum, Mean, Variance, StdDev, GeometricMean, *POWERS, *ENDS)
+    adds = kind in (Sum, Mean, GeometricMean, *POWERS, *ENDS)
     interpreted = "interpreted" if adds and words else None
     if kind in (Sum, Mean) and not words and not numbers[0].is_float:
         return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
@@ -68,6 +66,9 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
             return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
     if kind not in BUILT_IN:
         interpreted = _why_interpreted(aggregate, numbers, words)
+    elif isinstance(aggregate, PowerSums) and ranges.slides:
+        reason = "power sums in three parts, rows taken out again: proven for each answer"
+        return Plan("subtract_on_evict", f"compiled; {reason}, or decided exactly", None)
     tree = not ranges.monotone
     asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}
     algorithm = "b_int" if tree else asked_for[ranges.forced]

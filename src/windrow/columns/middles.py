@@ -36,9 +36,7 @@ from windrow.aggregates import (
     Rank,
     RelativeVariation,
     Spread,
-    StdDev,
     Sum,
-    Variance,
     canonical,
     exact,
 )
@@ -49,7 +47,6 @@ from windrow.aggregates.sorted_runs import merged, without
 from windrow.columns import own
 from windrow.columns.column import Column, array_of, number_column
 from windrow.columns.exact import SIZE, WORDS, accumulate
-from windrow.columns.expansions import squares
 from windrow.columns.jit import njit
 from windrow.columns.picked import FEW, SEVERAL, picked_rows
 from windrow.columns.power_sums import power_sums
@@ -132,8 +129,6 @@ def fold(
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = Column("", np.log(columns[0].filled(1).astype(np.float64)), None, pa.float64())
         partials = _counted(rows, _totals(logs, valid, offsets))
-    elif kind in (Variance, StdDev):
-        partials = _power_sums(columns[0], valid, offsets, rows)
     elif isinstance(aggregate, PowerSums):
         partials = power_sums(aggregate, columns, valid, offsets, rows)
     else:
@@ -150,21 +145,11 @@ def needs_lists(aggregate: Aggregate, columns: list[Column]) -> bool:
         return True
     if kind in (Sum, Mean, GeometricMean, *ENDS):
         return False
-    if kind in (Variance, StdDev):
-        return not _squares_are_exact(columns[0])
     if isinstance(aggregate, PowerSums):
         return False
     nulls = any(column.valid is not None for column in columns)
     kinds = tuple(column.values.dtype for column in columns)
     return own.compile_aggregate(aggregate, kinds, nulls).module is None
-
-
-def _squares_are_exact(column: Column) -> bool:
-    size = np.abs(column.filled(0).astype(np.float64))
-    if not column.is_float:
-        return bool(not len(size) or size.max() <= LARGEST_EXACT)
-    low, high = SQUARES_EXACT
-    return bool(((size == 0) | (size >= low) & (size <= high) | ~np.isfinite(size)).all())
 
 
 def run_sums(values: Array, offsets: Array) -> Array:
@@ -259,22 +244,6 @@ def _total(words: list[int], floats: int) -> int:
 
 def _counted(rows: Array, totals: list[int]) -> list[Any]:
     return list(zip(rows.tolist(), totals, strict=True))
-
-
-def _power_sums(column: Column, valid: Array, offsets: Array, rows: Array) -> list[Any]:
-    x = column.filled(0).astype(np.float64)
-    high, low = np.empty(len(x)), np.empty(len(x))
-    squares(x, high, low)
-    sums = [
-        _totals(Column("", part, None, pa.float64()), valid, offsets) for part in (x, high, low)
-    ]
-    out = []
-    for n, total, big, small in zip(rows, *sums, strict=True):
-        marks = total & exact.MARK_MASK if column.is_float else 0  # integers carry none
-        squared = (big >> exact.MARK_BITS) + (small >> exact.MARK_BITS)
-        plain = total >> exact.MARK_BITS << exact.MARK_BITS
-        out.append((int(n), plain + marks, (squared << 1074 + exact.MARK_BITS) + marks))
-    return out
 
 
 def _own(

@@ -56,8 +56,19 @@ _FOURTH = """    inner = add(by(t2, 6.0), by(times(m, t1), -3.0))
     ratio = over(fourth, times(second, second))
 """
 
+_VARIANCE = """    m = over(t1, (n, 0.0, 0.0))
+    second = add(t2, negative(times(m, t1)))
+    if nothing(second):
+        return 0.0
+    if unclear(second):
+        return np.nan
+    variance = over(second, (n - ddof, 0.0, 0.0))
+"""
+
 _FORMULAS: dict[str, tuple[str, str, str]] = {
     # names of the sums, sums around the means, the answer from those
+    "var": ("s1 s2", _ONE, _VARIANCE + "    return certain(variance)\n"),
+    "std": ("s1 s2", _ONE, _VARIANCE + "    return certain(root(variance))\n"),
     "weighted_mean": (
         "x w xw",
         "",

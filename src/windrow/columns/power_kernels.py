@@ -8,6 +8,7 @@ written out, number by number: in the loops of ``template`` a partial is plain s
 from functools import cache
 from types import ModuleType
 
+from windrow.aggregates.moments import StdDev, Variance
 from windrow.aggregates.power_sums import Monomial, PowerSums
 from windrow.aggregates.relations import Correlation, Covariance, Slope, WeightedMean
 from windrow.aggregates.shape import Kurtosis, Skewness
@@ -142,4 +143,4 @@ def part_names(monomials: tuple[Monomial, ...]) -> list[str]:
     return [f"m{i}_{k}" for i, m in enumerate(monomials) for k in range(PARTS[sum(m)])]
 
 
-KINDS = (Covariance, Correlation, Slope, WeightedMean, Skewness, Kurtosis)
+KINDS = (Variance, StdDev, Covariance, Correlation, Slope, WeightedMean, Skewness, Kurtosis)

@@ -1,8 +1,10 @@
 """Moments of float columns from power sums, correctly rounded: with a proof, or by integers.
 
-``power_kernels`` answers with a proof for each row. The few rows without one (answers that are 0,
-or next to it, because large terms cancel) are decided by exact accumulators, some 50 µs each, and
-so are windows with values so large or small that products of them leave the range of floats.
+Three steps, each for the rows that the one before left open: running sums with a bound for a
+region of rows (``strips``), Two-Stacks in three words with a proof for each row
+(``power_kernels``), and exact accumulators, some 50 µs each. Windows with values so large or small
+that products of them leave the range of floats go to the last at once.
+
 Columns are first moved towards 0 by a constant, where that is exact for every row: no answer here
 changes by that, but for weighted means.
 """
@@ -23,6 +25,8 @@ from windrow.columns.fused import fma
 from windrow.columns.jit import njit
 from windrow.columns.power_kernels import PARTS, power_kernels
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.strips import strip_answers, unchanging
+from windrow.columns.sums import spread
 
 if TYPE_CHECKING:
     from windrow.columns.middles import Middle
@@ -43,8 +47,53 @@ def freedom(aggregate: PowerSums) -> int:
     return getattr(aggregate, "ddof", 0)
 
 
-def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges) -> Array:
-    """What the kernels say: NaN where they are not certain, an infinity for a certain NaN."""
+def answers_of(
+    aggregate: PowerSums, inputs: list[Array], weights: Array | None, parts: bool, ranges: Ranges
+) -> Array:
+    """The answers of all ranges; NaN where nothing is certain yet, an infinity for a certain NaN.
+
+    First by strips; where these are not certain, by the kernels with three words, about those rows.
+    ``weights`` says how many rows each row stands for, None: one.
+    """
+    if not ranges.slides:
+        return _proven(aggregate, inputs, weights, parts, ranges)
+    counts = None
+    if weights is not None:
+        counts = np.zeros(len(weights) + 1, np.int64)
+        np.cumsum(weights, out=counts[1:])
+    out, rows = strip_answers(aggregate, freedom(aggregate), inputs, parts, counts, ranges)
+    if len(rows) and not parts:
+        out, rows = _unchanging(aggregate, inputs, weights, ranges, out, rows)
+    if 8 * len(rows) > len(ranges):
+        return _proven(aggregate, inputs, weights, parts, ranges)
+    if len(rows):
+        out[rows] = _proven(aggregate, inputs, weights, parts, ranges.some(rows))
+    return out
+
+
+def _unchanging(
+    aggregate: PowerSums,
+    inputs: list[Array],
+    weights: Array | None,
+    ranges: Ranges,
+    out: Array,
+    rows: Array,
+) -> tuple[Array, Array]:
+    """Rows in whose ranges an input has one value only are answered; and those that are left."""
+    valid: Any = np.empty(0, np.bool_) if weights is None else weights != 0
+    lo, hi = ranges.of(rows)
+    for place, answer in aggregate.unchanging:
+        same = np.empty(len(rows), np.bool_)
+        unchanging(inputs[place], valid, lo, hi, same)
+        out[rows[same]] = answer if answer == answer else np.inf
+        lo, hi, rows = lo[~same], hi[~same], rows[~same]
+    return out, rows
+
+
+def _proven(
+    aggregate: PowerSums, inputs: list[Array], weights: Array | None, parts: bool, ranges: Ranges
+) -> Array:
+    """What kernels with a proof for each row say."""
     kind: Any = type(aggregate)
     module = power_kernels(kind, parts)
     out = np.full(len(ranges), np.inf)
@@ -52,7 +101,8 @@ def _run(aggregate: PowerSums, inputs: list[Array], parts: bool, ranges: Ranges)
     if ranges.width is not None:  # one kernel for all ranges: each takes seconds to compile
         place = np.int32 if len(ranges) < 1 << 31 else np.int64
         ranges = ranges.like(*(bound.astype(place) for bound in ranges.bounds()))
-    ranges.in_parallel(lambda first, last: ranges.run(module, tuple(inputs), first, last, *rest))
+    weighted = (np.ones(len(inputs[0])) if weights is None else weights, *inputs)
+    ranges.in_parallel(lambda first, last: ranges.run(module, weighted, first, last, *rest))
     return out
 
 
@@ -66,10 +116,12 @@ def odd_rows(columns: list[Array], monomials: tuple[Monomial, ...]) -> Array | N
     low, high = _RANGES[degree(monomials)]
     found: Array | None = None
     for x in columns:
+        smallest, largest = spread(x, 0, len(x))
+        if largest == 0.0 or (smallest >= low and largest <= high):
+            continue
         size = np.abs(x)
-        fine = (size >= low) & (size <= high) | (size == 0)
-        if not fine.all():
-            found = ~fine if found is None else found | ~fine
+        odd = ~((size >= low) & (size <= high) | (size == 0))
+        found = odd if found is None else found | odd
     return found
 
 
@@ -105,18 +157,32 @@ def parts_of(monomials: tuple[Monomial, ...], columns: list[Array]) -> Parts:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _extent(x, valid):  # type: ignore[no-untyped-def]
+    low, high = np.inf, -np.inf
+    for i in range(len(x)):
+        if (valid[i] if len(valid) else True) and abs(x[i]) < np.inf:
+            low = min(low, x[i])
+            high = max(high, x[i])
+    return low, high
+
+
 def centre_of(column: Column) -> int | float:
     """A number that can be taken from every valid value without rounding; 0 where there is none."""
+    if column.is_float:
+        valid: Any = np.empty(0, np.bool_) if column.valid is None else column.valid
+        return _float_centre(*_extent(column.values, valid))
     values = column.values if column.valid is None else column.values[column.valid]
     if not len(values):
         return 0
-    low, high = values.min(), values.max()
-    if not column.is_float:
-        whole = int(low), int(high)
-        return (whole[0] + whole[1]) // 2 if whole[1] - whole[0] < _EXACT_INTEGER else 0
-    if not (np.isfinite(low) and np.isfinite(high)) or (low <= 0 <= high):
+    low, high = int(values.min()), int(values.max())
+    return (low + high) // 2 if high - low < _EXACT_INTEGER else 0
+
+
+def _float_centre(low: float, high: float) -> float:
+    if low > high or low <= 0 <= high:
         return 0
-    near, far = sorted((abs(float(low)), abs(float(high))))
+    near, far = sorted((abs(low), abs(high)))
     if far > 4 * near or near < 1e-40 or far > 1e40:
         return 0
     sign = 1.0 if low > 0 else -1.0
@@ -126,7 +192,7 @@ def centre_of(column: Column) -> int | float:
 def as_floats(column: Column, centre: int | float) -> Array | None:
     """The values less a centre, 0 where missing; None where floats do not hold them."""
     if column.is_float:
-        return column.filled(centre) - centre
+        return column.filled(centre) - centre if centre else column.filled(0)
     values: Array = column.filled(0)
     if centre:
         values = np.where(column.valid, values, centre) if column.valid is not None else values
@@ -182,9 +248,9 @@ def power_answers(
         rows = np.flatnonzero(odd).tolist()
         known = {i: aggregate.lift(*(float(x[i]) for x in inputs)) for i in rows}
         inputs = [np.where(odd, 0.0, x) for x in inputs]
-    weights = np.ones(len(inputs[0])) if valid is None else valid.astype(np.float64)
+    weights = None if valid is None else valid.astype(np.float64)
     if middle is None:
-        out = _run(aggregate, [weights, *inputs], False, ranges)
+        out = answers_of(aggregate, inputs, weights, False, ranges)
         return decided(aggregate, None, inputs, weights, known, ranges, out)
     total = moved(aggregate.monomials, middle.partial, centres)
     stand_ins = None if total is None else _stand_ins(aggregate.monomials, total)
@@ -195,6 +261,7 @@ def power_answers(
         [np.insert(part, place, new) for part, new in zip(arrays, more, strict=True)]
         for arrays, more in zip(parts_of(aggregate.monomials, inputs), stand_ins, strict=True)
     ]
+    weights = np.ones(len(inputs[0])) if weights is None else weights
     weights = np.insert(weights, place, [float(middle.rows), *[0.0] * (count - 1)])
     lo, hi = ranges.bounds()
     ranges = ranges.like(lo, hi + (count - 1))
@@ -206,8 +273,9 @@ def from_parts(
     aggregate: PowerSums, parts: Parts, weights: Array, known: dict[int, Any], ranges: Ranges
 ) -> Array:
     """Answers where rows may stand for many: ``weights`` says how many, ``known`` has odd ones."""
-    inputs = [weights, *(part for arrays in parts for part in arrays)]
-    out = _run(aggregate, inputs, True, ranges)
+    out = answers_of(
+        aggregate, [part for arrays in parts for part in arrays], weights, True, ranges
+    )
     return decided(aggregate, parts, [], weights, known, ranges, out)
 
 
@@ -221,33 +289,49 @@ def decided(
     out: Array,
 ) -> Array:
     """Answers with those decided that kernels left open, or that have odd rows in their windows."""
-    lo, hi = ranges.bounds()
     left = np.isnan(out)
     out[np.isinf(out)] = np.nan
+    rows = np.array(sorted(known), np.int64)
     if known:
-        odd = np.zeros(max(int(hi.max()) if len(hi) else 0, max(known) + 1) + 1, np.int64)
-        odd[1:][list(known)] = 1
-        np.cumsum(odd, out=odd)
-        left |= odd[hi] > odd[lo]
+        left |= _have(rows, ranges)
+        odd = [any(exact.special(total) is not None for total in known[i][1:]) for i in rows]
+        never = _have(rows[np.array(odd)], ranges)
+        out[never] = np.nan
+        left &= ~never
     if not left.any():
         return out
-    rows = np.array(sorted(known), np.int64)
-    for i in np.flatnonzero(left & (hi > lo)).tolist():
-        start, end = int(lo[i]), int(hi[i])
-        some = slice(start, end)
-        count = end - start if weights is None else round(float(weights[some].sum()))
-        total = [count]
-        if parts is None:
-            pieces = parts_of(aggregate.monomials, [x[some] for x in inputs])
-        else:
-            pieces = [[part[some] for part in arrays] for arrays in parts]
-        for monomial, arrays in zip(aggregate.monomials, pieces, strict=True):
-            total.append(_exact_sum(arrays, sum(monomial)))
-        for place in rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)].tolist():
-            total = [a + b for a, b in zip(total, (0, *known[place][1:]), strict=True)]
-        answer = aggregate.lower(tuple(total))
-        out[i] = np.nan if answer is None else answer
+    some = np.flatnonzero(left)
+    for i, start, end in zip(some.tolist(), *(b.tolist() for b in ranges.of(some)), strict=True):
+        if end > start:
+            total = _total_of(aggregate, parts, inputs, weights, slice(start, end))
+            for place in rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)].tolist():
+                total = [a + b for a, b in zip(total, (0, *known[place][1:]), strict=True)]
+            answer = aggregate.lower(tuple(total))
+            out[i] = np.nan if answer is None else answer
     return out
+
+
+def _have(rows: Array, ranges: Ranges) -> Array:
+    """Which ranges have any of some rows, which are in order."""
+    lo, hi = ranges.bounds()
+    return np.searchsorted(rows, hi) > np.searchsorted(rows, lo)
+
+
+def _total_of(
+    aggregate: PowerSums,
+    parts: Parts | None,
+    inputs: list[Array],
+    weights: Array | None,
+    some: slice,
+) -> list[int]:
+    """The exact partial of some rows, but for odd ones."""
+    count = some.stop - some.start if weights is None else round(float(weights[some].sum()))
+    if parts is None:
+        pieces = parts_of(aggregate.monomials, [x[some] for x in inputs])
+    else:
+        pieces = [[part[some] for part in arrays] for arrays in parts]
+    sums = [_exact_sum(a, sum(m)) for m, a in zip(aggregate.monomials, pieces, strict=True)]
+    return [count, *sums]
 
 
 def _exact_sum(arrays: list[Array], factors: int) -> int:

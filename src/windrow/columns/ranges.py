@@ -56,10 +56,19 @@ class Ranges:
 
     def like(self, lo: Array, hi: Array) -> "Ranges":
         """Other bounds, of the same kind."""
-        other = Ranges(lo, hi, self.size, None, self.threads, self.forced, self.never_empty)
+        other = Ranges(lo, hi, len(lo), None, self.threads, self.forced, self.never_empty)
         other.monotone, other.recalc = self.monotone, self.recalc
         other.may_subtract = self.may_subtract
         return other
+
+    @property
+    def slides(self) -> bool:
+        """Whether rows may be added and taken out in order."""
+        return self.monotone and self.may_subtract and self.forced is None
+
+    def some(self, rows: Array) -> "Ranges":
+        """Those of some answers."""
+        return self.like(*self.of(rows))
 
     def __len__(self) -> int:
         return self.size

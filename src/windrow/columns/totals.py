@@ -3,11 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import StdDev, Variance
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns.column import array_of
-from windrow.columns.middles import LARGEST_EXACT
-from windrow.columns.moments import float_moments, segment_moments
 from windrow.columns.own_answers import interpreted
 from windrow.columns.power_sums import power_answers
 from windrow.columns.ranges import Array
@@ -117,47 +114,8 @@ def means_of_logarithms(task: Task, logs: Array) -> pa.Array:
     return array_of(answers, mask=task.missing())
 
 
-def moment_answers(task: Task) -> pa.Array:
-    """The variance or standard deviation of every range."""
-    task.require_numbers()
-    aggregate = task.aggregate
-    assert isinstance(aggregate, Variance)
-    column = task.column
-    if column.words is not None:
-        return interpreted(task)
-    if not column.is_float and largest_of(column.values) > LARGEST_EXACT:
-        return interpreted(task)
-    if task.middle is not None:
-        return _moments_with_middle(task, aggregate)
-    out = float_moments(
-        task.floats(),
-        column.valid,
-        column.counts,
-        task.ranges,
-        aggregate.ddof,
-        isinstance(aggregate, StdDev),
-    )
-    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
-
-
-def _moments_with_middle(task: Task, aggregate: Variance) -> pa.Array:
-    assert task.middle is not None
-    column = input_columns(aggregate, task.table)[0]
-    x = column.filled(0).astype(np.float64)
-    lo, hi = task.ranges.bounds()
-    present = task.present()
-    out = segment_moments(
-        x, column.valid, lo, hi - 1, task.place, present, task.middle.partial, aggregate.ddof
-    )
-    if out is None:
-        return interpreted(task)
-    if isinstance(aggregate, StdDev):
-        out = np.sqrt(out)
-    return array_of(out, mask=task.missing(max(task.least, aggregate.ddof + 1)))
-
-
 def power_sum_answers(task: Task) -> pa.Array:
-    """Covariance, correlation and the like: see ``power_sums``."""
+    """Variance, covariance and the like: see ``power_sums``."""
     aggregate = task.aggregate
     assert isinstance(aggregate, PowerSums)
     columns = input_columns(aggregate, task.table)
