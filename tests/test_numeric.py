@@ -161,7 +161,7 @@ def test_ordinary_rows_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     real = power_sums.decided
 
     def counted(*arguments: Any) -> Any:
-        left.append(int(np.isnan(arguments[-1]).sum()))
+        left.append(len(arguments[-1]))
         return real(*arguments)
 
     monkeypatch.setattr(power_sums, "decided", counted)

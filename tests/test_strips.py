@@ -213,7 +213,7 @@ def test_windows_far_apart() -> None:
 
 # --- the arithmetic's bounds ------------------------------------------------------------------
 
-MODULE = strip_kernels(wr.Correlation, False, False)
+MODULE = strip_kernels("corr", wr.Correlation.monomials)
 Words = tuple[float, float, float]
 HIGH = st.builds(
     math.ldexp,

@@ -49,8 +49,8 @@ def freedom(aggregate: PowerSums) -> int:
 
 def answers_of(
     aggregate: PowerSums, inputs: list[Array], weights: Array | None, parts: bool, ranges: Ranges
-) -> Array:
-    """The answers of all ranges; NaN where nothing is certain yet, an infinity for a certain NaN.
+) -> tuple[Array, Array]:
+    """The answers of all ranges, and which of them are not certain yet.
 
     First by strips; where these are not certain, by the kernels with three words, about those rows.
     ``weights`` says how many rows each row stands for, None: one.
@@ -67,8 +67,9 @@ def answers_of(
     if 8 * len(rows) > len(ranges):
         return _proven(aggregate, inputs, weights, parts, ranges)
     if len(rows):
-        out[rows] = _proven(aggregate, inputs, weights, parts, ranges.some(rows))
-    return out
+        out[rows], left = _proven(aggregate, inputs, weights, parts, ranges.some(rows))
+        rows = rows[left]
+    return out, rows
 
 
 def _unchanging(
@@ -85,15 +86,18 @@ def _unchanging(
     for place, answer in aggregate.unchanging:
         same = np.empty(len(rows), np.bool_)
         unchanging(inputs[place], valid, lo, hi, same)
-        out[rows[same]] = answer if answer == answer else np.inf
+        out[rows[same]] = answer
         lo, hi, rows = lo[~same], hi[~same], rows[~same]
     return out, rows
 
 
 def _proven(
     aggregate: PowerSums, inputs: list[Array], weights: Array | None, parts: bool, ranges: Ranges
-) -> Array:
-    """What kernels with a proof for each row say."""
+) -> tuple[Array, Array]:
+    """What kernels with a proof for each row say, and what they leave open.
+
+    They say NaN where they are not certain, and an infinity for a certain NaN.
+    """
     kind: Any = type(aggregate)
     module = power_kernels(kind, parts)
     out = np.full(len(ranges), np.inf)
@@ -103,7 +107,9 @@ def _proven(
         ranges = ranges.like(*(bound.astype(place) for bound in ranges.bounds()))
     weighted = (np.ones(len(inputs[0])) if weights is None else weights, *inputs)
     ranges.in_parallel(lambda first, last: ranges.run(module, weighted, first, last, *rest))
-    return out
+    left = np.flatnonzero(np.isnan(out))
+    out[np.isinf(out)] = np.nan
+    return out, left
 
 
 def degree(monomials: tuple[Monomial, ...]) -> int:
@@ -170,8 +176,7 @@ def _extent(x, valid):  # type: ignore[no-untyped-def]
 def centre_of(column: Column) -> int | float:
     """A number that can be taken from every valid value without rounding; 0 where there is none."""
     if column.is_float:
-        valid: Any = np.empty(0, np.bool_) if column.valid is None else column.valid
-        return _float_centre(*_extent(column.values, valid))
+        return _float_centre(column.values, column.valid)
     values = column.values if column.valid is None else column.values[column.valid]
     if not len(values):
         return 0
@@ -179,14 +184,19 @@ def centre_of(column: Column) -> int | float:
     return (low + high) // 2 if high - low < _EXACT_INTEGER else 0
 
 
-def _float_centre(low: float, high: float) -> float:
+def _float_centre(x: Array, valid: Array | None) -> float:
+    if valid is None:
+        smallest, largest = spread(x, 0, len(x))
+        if 4 * smallest < largest < np.inf:
+            return 0
+    low, high = _extent(x, np.empty(0, np.bool_) if valid is None else valid)
     if low > high or low <= 0 <= high:
         return 0
     near, far = sorted((abs(low), abs(high)))
     if far > 4 * near or near < 1e-40 or far > 1e40:
         return 0
     sign = 1.0 if low > 0 else -1.0
-    return sign * min(max((near + far) / 2, far / 2), 2 * near)  # Sterbenz: c/2 ≤ x ≤ 2c
+    return float(sign * min(max((near + far) / 2, far / 2), 2 * near))  # Sterbenz: c/2 ≤ x ≤ 2c
 
 
 def as_floats(column: Column, centre: int | float) -> Array | None:
@@ -236,9 +246,9 @@ def power_answers(
     """
     moves = not isinstance(aggregate, WeightedMean)
     centres = [centre_of(column) if moves else 0 for column in columns]
-    found = [as_floats(column, centre) for column, centre in zip(columns, centres, strict=True)]
-    inputs = [x for x in found if x is not None]
-    if len(inputs) < len(found):
+    floats = [as_floats(column, centre) for column, centre in zip(columns, centres, strict=True)]
+    inputs = [x for x in floats if x is not None]
+    if len(inputs) < len(floats):
         return None
     if valid is not None:
         inputs = [np.where(valid, x, 0.0) for x in inputs]
@@ -250,8 +260,8 @@ def power_answers(
         inputs = [np.where(odd, 0.0, x) for x in inputs]
     weights = None if valid is None else valid.astype(np.float64)
     if middle is None:
-        out = answers_of(aggregate, inputs, weights, False, ranges)
-        return decided(aggregate, None, inputs, weights, known, ranges, out)
+        found = answers_of(aggregate, inputs, weights, False, ranges)
+        return decided(aggregate, None, inputs, weights, known, ranges, *found)
     total = moved(aggregate.monomials, middle.partial, centres)
     stand_ins = None if total is None else _stand_ins(aggregate.monomials, total)
     if stand_ins is None:
@@ -273,10 +283,8 @@ def from_parts(
     aggregate: PowerSums, parts: Parts, weights: Array, known: dict[int, Any], ranges: Ranges
 ) -> Array:
     """Answers where rows may stand for many: ``weights`` says how many, ``known`` has odd ones."""
-    out = answers_of(
-        aggregate, [part for arrays in parts for part in arrays], weights, True, ranges
-    )
-    return decided(aggregate, parts, [], weights, known, ranges, out)
+    found = answers_of(aggregate, [p for arrays in parts for p in arrays], weights, True, ranges)
+    return decided(aggregate, parts, [], weights, known, ranges, *found)
 
 
 def decided(
@@ -287,21 +295,18 @@ def decided(
     known: dict[int, Any],
     ranges: Ranges,
     out: Array,
+    left: Array,
 ) -> Array:
     """Answers with those decided that kernels left open, or that have odd rows in their windows."""
-    left = np.isnan(out)
-    out[np.isinf(out)] = np.nan
     rows = np.array(sorted(known), np.int64)
     if known:
-        left |= _have(rows, ranges)
+        asked = _have(rows, ranges)
+        asked[left] = True
         odd = [any(exact.special(total) is not None for total in known[i][1:]) for i in rows]
         never = _have(rows[np.array(odd)], ranges)
         out[never] = np.nan
-        left &= ~never
-    if not left.any():
-        return out
-    some = np.flatnonzero(left)
-    for i, start, end in zip(some.tolist(), *(b.tolist() for b in ranges.of(some)), strict=True):
+        left = np.flatnonzero(asked & ~never)
+    for i, start, end in zip(left.tolist(), *(b.tolist() for b in ranges.of(left)), strict=True):
         if end > start:
             total = _total_of(aggregate, parts, inputs, weights, slice(start, end))
             for place in rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)].tolist():

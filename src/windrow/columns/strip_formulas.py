@@ -135,6 +135,13 @@ _FOURTH = """    d3 = apart(n, s3, s1, s2)
 """
 
 FORMULAS: dict[str, tuple[str, str]] = {
+    # no names of sums: three parts that are exact, whose sum is rounded once; ddof=1: the mean
+    "total": (
+        "",
+        """    s, t = two_sum(v0, v1)
+    return (s + (t + v2)) / (n if ddof == 1.0 else 1.0) + 0.0
+""",
+    ),
     "var": ("s1 s2", _VARIANCE + "    return certain(variance, clear(second))\n"),
     "std": (
         "s1 s2",

@@ -1,4 +1,4 @@
-"""Kernels for moments by running sums, as texts: answers with a proof, or NaN, many side by side.
+"""Kernels for sums and moments by running sums, as texts: many answers side by side.
 
 A monomial of a row is two floats, p + q, and is cut into three parts: a multiple of a unit, a
 multiple of a finer unit, and a rest. The units are so large that sums of the first two parts never
@@ -18,7 +18,7 @@ and answering after it are loops without branches, of which the processor does s
 from functools import cache
 from types import ModuleType
 
-from windrow.aggregates.power_sums import Monomial, PowerSums
+from windrow.aggregates.power_sums import Monomial
 from windrow.columns.power_kernels import PARTS, part_names
 from windrow.columns.skeletons import HEAD
 from windrow.columns.strip_formulas import ARITHMETIC, FORMULAS
@@ -183,10 +183,8 @@ ROUNDED_PARTS = {1: 0.0, 2: 0.0, 3: 8.0, 4: 24.0}
 
 
 @cache
-def strip_kernels(kind: type[PowerSums], sample: bool, parts: bool) -> ModuleType:
-    """The kernels of an aggregate over its inputs, or over the floats that its sums consist of."""
-    monomials = kind.monomials
-    name = f"sample_{kind.name}" if sample and f"sample_{kind.name}" in FORMULAS else kind.name
+def strip_kernels(name: str, monomials: tuple[Monomial, ...], parts: bool = False) -> ModuleType:
+    """The kernels of a formula over its inputs, or over the floats that its sums consist of."""
     names, formula = FORMULAS[name]
     count = 3 * len(monomials)
     inputs = part_names(monomials) if parts else [f"x{i}" for i in range(len(monomials[0]))]

@@ -5,7 +5,6 @@ because large terms cancel; small values in a region with very large ones) are l
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from windrow.aggregates.power_sums import PowerSums
 from windrow.columns.jit import njit
 from windrow.columns.power_kernels import PARTS
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.strip_formulas import FORMULAS
 from windrow.columns.strip_kernels import ROUNDED, ROUNDED_PARTS, strip_kernels
 from windrow.columns.sums import spread
 
@@ -36,8 +36,9 @@ def strip_answers(
     """
     out = np.empty(len(ranges))
     doubtful: list[Array] = []
-    kind: Any = type(aggregate)
-    module = strip_kernels(kind, freedom == 1, parts)
+    name = f"sample_{aggregate.name}"
+    name = name if freedom == 1 and name in FORMULAS else aggregate.name
+    module = strip_kernels(name, aggregate.monomials, parts)
     prefix = np.empty(0, np.int64) if counts is None else counts
 
     def region(first: int, last: int) -> None:

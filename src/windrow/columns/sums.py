@@ -1,7 +1,7 @@
 """Correctly rounded sums of float columns, by the cheapest way proven for a region of rows.
 
-1. The last W rows, on a grid that is not too fine: three running parts, rows taken out exactly
-   (``exact_units``). With moving bounds the two unpredictable loops cost more than a flip.
+1. Rows on a grid that is not too fine: running sums of three parts, rows taken out exactly
+   (``exact_units``, ``strip_kernels``).
 2. Two words, Two-Stacks, where all rounding errors add up exactly (``builtin.total``).
 3. Two words with a proof for every row (``builtin.checked_total``).
 4. Rows without a proof: exact accumulators (``columns.exact``).
@@ -17,6 +17,7 @@ from windrow.columns import exact
 from windrow.columns.builtin import kernels
 from windrow.columns.jit import njit
 from windrow.columns.ranges import Array, Ranges
+from windrow.columns.strip_kernels import strip_kernels
 
 _REGION = 1 << 17
 U = np.uint64
@@ -46,62 +47,6 @@ def spread(x: Array, first: int, last: int) -> tuple[float, float]:
         return math.inf, 0.0
     smallest, largest = np.array([low + 1, high], np.uint64).view(np.float64)
     return float(smallest), float(largest)
-
-
-_STRIP = 1024
-
-
-@njit(inline="always")
-def _two_sum(a, b):
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
-@njit(cache=True, nogil=True)
-def _running_block(x, width, first, last, magic, finer, mean, out):
-    """Subtract on evict, exact: see ``exact_units``; the last ``width`` rows of one run.
-
-    Rows are cut into three parts, and the sums of the three are kept. Strips of rows are worked on
-    in three loops, of which only the middle one depends on the row before: the others vectorise.
-    """
-    high = middle = low = 0.0
-    for j in range(max(first - width, 0), max(first, min(last, width))):  # windows that grow
-        v = x[U(j)]
-        a = (v + magic) - magic
-        b = ((v - a) + finer) - finer
-        high += a
-        middle += b
-        low += (v - a) - b
-        if j >= first:
-            s, t = _two_sum(high, middle)
-            r = s + (t + low)
-            out[U(j)] = r / (j + 1) + 0.0 if mean else r  # a tiny mean must not be -0.0
-    divisor = float(width) if mean else 1.0
-    highs, middles, lows = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP)
-    start = max(first, width)
-    while start < last:
-        size = min(_STRIP, last - start)
-        young, old = x[start : start + size], x[start - width : start - width + size]
-        for k in range(size):
-            v, w = young[U(k)], old[U(k)]
-            a, c = (v + magic) - magic, (w + magic) - magic
-            b, d = ((v - a) + finer) - finer, ((w - c) + finer) - finer
-            highs[U(k)] = a - c
-            middles[U(k)] = b - d
-            lows[U(k)] = ((v - a) - b) - ((w - c) - d)
-        for k in range(size):
-            high += highs[U(k)]
-            middle += middles[U(k)]
-            low += lows[U(k)]
-            highs[U(k)] = high
-            middles[U(k)] = middle
-            lows[U(k)] = low
-        answers = out[start : start + size]
-        for k in range(size):
-            s, t = _two_sum(highs[U(k)], middles[U(k)])
-            answers[U(k)] = (s + (t + lows[U(k)])) / divisor + 0.0
-        start += size
 
 
 def exact_units(smallest: float, largest: float, widest: float) -> tuple[float, float] | None:
@@ -142,9 +87,16 @@ def float_sums(x: Array, ranges: Ranges, mean: bool = False) -> Array:
             return
         if math.isfinite(largest):
             widest = float(ranges.widest(first, last))
-            units = exact_units(smallest, largest, widest)
-            if units is not None and ranges.width is not None and ranges.may_subtract:
-                _running_block(x, ranges.width, first, last, *units, mean, out)
+            start, end = ranges.span(first, last)
+            most_added = widest if ranges.width is not None else float(end - start)
+            units = exact_units(smallest, largest, most_added)
+            if units is not None and ranges.may_subtract:
+                module = strip_kernels("total", ((1,),))
+                rest = (first, last, np.empty(0, np.int64), units, (0.0,), float(mean), 1.0, out)
+                if ranges.width is not None:
+                    module.running(x, ranges.width, *rest)
+                else:
+                    module.moving(x, ranges.lo, ranges.hi, *rest)
                 return
             grid = math.ldexp(1.0, max(math.frexp(smallest)[1] - 53, -1074))
             most = ranges.run(kernels("mean" if mean else "total"), (x,), first, last, out)
