@@ -1,157 +1,35 @@
-"""Kernels for sums and moments by running sums, as texts: many answers side by side.
+"""Kernels for sums and moments by running sums: what an aggregate does, put into ``strip_texts``.
 
-A monomial of a row is two floats, p + q, and is cut into three parts: a multiple of a unit, a
-multiple of a finer unit, and a rest. The units are so large that sums of the first two parts never
-round (``strips`` chooses them), so that rows can be added and taken out again, and so small that
-what the third part rounds off is far below the last bit of an answer. No bounds are carried along
-row by row: one bound holds for a whole region of rows.
-
-Rows are worked on in strips. In a strip only adding up depends on the row before; cutting before it
-and answering after it are loops without branches, of which the processor does several rows at once.
-
-``running``  the last ``width`` rows of one run: the parts of the row that comes less those of the
-             row that leaves are added up
-``moving``   ranges [lo, hi) that only move forward: two running sums, of rows up to hi and up to
-             lo, and their difference, which is exact for the first two parts
+A monomial of a row is made as two floats, p + q; ``power_formulas`` has the answers.
 """
 
 from functools import cache
 from types import ModuleType
 
 from windrow.aggregates.power_sums import Monomial
+from windrow.columns.power_arithmetic import ARITHMETIC
+from windrow.columns.power_formulas import FORMULAS, INLINE
 from windrow.columns.power_kernels import PARTS, part_names
 from windrow.columns.skeletons import HEAD
-from windrow.columns.strip_formulas import ARITHMETIC, FORMULAS
+from windrow.columns.strip_texts import (
+    CUT,
+    FILL,
+    MOVING,
+    PIECES,
+    RUNNING,
+    SLIDE,
+    STRIP,
+    UNITS,
+)
 from windrow.columns.template import load
 
-STRIP = 128
-"""Rows that are worked on at once: their parts stay in the processor's nearest cache."""
-
-_CUT = '''
-
-@njit(error_model="numpy", forceinline=True)
-def cut(p, q, magic, finer):
-    """p + q in three parts; ``magic`` and ``finer`` round to units when added and taken away."""
-    a = (p + magic) - magic
-    s, e = two_sum(p - a, q)
-    b = (s + finer) - finer
-    return a, b, (s - b) + e
-'''
-
-_INLINE = '\n\n@njit(error_model="numpy", forceinline=True)\n'
-
-_FILL = '''
-
-@njit(nogil=True, error_model="numpy")
-def fill({inputs}, start, count, units, totals, sums):
-    """Running sums of the parts before each of some rows, and after the last; the latter."""
-    for k in range(count):
-        {row} = parts_of_row({at_row}, units)
-        {set_next}
-    {row} = totals
-    {set_first}
-    for k in range(1, count + 1):
-        {add_up}
-    return {row_tuple}
-'''
-
-_RUNNING = """
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def running({inputs}, width, first, last, counts, units, bounds, ddof, fewest, out):
-    sums = np.empty({count} * WIDE)
-    rows = np.empty(STRIP)
-    doubts = 0
-    totals = fill({inputs}, max(first - width, 0), 0, units, {zeros}, sums)
-    i = max(first - width, 0)
-    while i < first:
-        size = min(STRIP, first - i)
-        totals = fill({inputs}, i, size, units, totals, sums)
-        i += size
-    while i < last:
-        size = min(STRIP, last - i)
-        if i < width:  # windows that still grow
-            size = min(size, width - i)
-            totals = fill({inputs}, i, size, units, totals, sums)
-        else:
-            start = i
-            old = i - width
-            for k in range(size):
-                {row} = parts_of_row({at_row}, units)
-                {left} = parts_of_row({at_old}, units)
-                {set_difference}
-            {row} = totals
-            for k in range(1, size + 1):
-                {add_up}
-            totals = {row_tuple}
-        if len(counts):
-            for k in range(size):
-                rows[U(k)] = counts[U(i + k + 1)] - counts[U(max(i + k + 1 - width, 0))]
-        else:
-            for k in range(size):
-                rows[U(k)] = min(i + k + 1, width)
-        answers = out[i : i + size]
-        for k in range(size):
-            n = rows[U(k)]
-            {row} = {get_next}
-            found = answer(n, {row}, bounds, ddof)
-            found = found if n >= fewest else 0.0
-            doubts += found != found
-            answers[U(k)] = found
-        i += size
-    return doubts
-"""
-
-_MOVING = """
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def moving({inputs}, lo, hi, first, last, counts, units, bounds, ddof, fewest, out):
-    young = np.empty({count} * WIDE)
-    old = np.empty({count} * WIDE)
-    sums = np.empty({count} * WIDE)
-    rows = np.empty(STRIP)
-    doubts = 0
-    begin = end = lo[first] if first < last else 0  # the rows up to which the two sums go
-    totals = left = {zeros}
-    i = first
-    while i < last:
-        size = min(STRIP, last - i)
-        low = lo[i + size - 1]
-        high = max(hi[i + size - 1], low)
-        while size > 1 and (low - begin > STRIP or high - end > STRIP):
-            size = (size + 1) // 2
-            low = lo[i + size - 1]
-            high = max(hi[i + size - 1], low)
-        while low - begin > STRIP:  # a window that is far from the one before
-            left = fill({inputs}, begin, STRIP, units, left, old)
-            begin += STRIP
-        while high - end > STRIP:
-            totals = fill({inputs}, end, STRIP, units, totals, young)
-            end += STRIP
-        more = low - begin
-        new = high - end
-        left = fill({inputs}, begin, more, units, left, old)
-        totals = fill({inputs}, end, new, units, totals, young)
-        for k in range(size):
-            low = lo[U(i + k)]
-            high = max(hi[U(i + k)], low)
-            rows[U(k)] = counts[U(high)] - counts[U(low)] if len(counts) else high - low
-            g = U(high - end)
-            h = U(low - begin)
-            {set_gathered}
-        begin += more
-        end += new
-        answers = out[i : i + size]
-        for k in range(size):
-            n = rows[U(k)]
-            {row} = {get}
-            found = answer(n, {row}, bounds, ddof)
-            found = found if n >= fewest else 0.0
-            doubts += found != found
-            answers[U(k)] = found
-        i += size
-    return doubts
-"""
+_TOTAL = (
+    "",
+    """    s, t = two_sum(v0, v1)
+    return (s + (t + v2)) / (n if ddof == 1.0 else 1.0) + 0.0
+""",
+)
+"""Three parts that are exact, whose sum is rounded once; with ``ddof=1`` the mean."""
 
 
 def _value(place: int, monomial: Monomial, parts: bool) -> list[str]:
@@ -185,12 +63,12 @@ ROUNDED_PARTS = {1: 0.0, 2: 0.0, 3: 8.0, 4: 24.0}
 @cache
 def strip_kernels(name: str, monomials: tuple[Monomial, ...], parts: bool = False) -> ModuleType:
     """The kernels of a formula over its inputs, or over the floats that its sums consist of."""
-    names, formula = FORMULAS[name]
+    names, formula = _TOTAL if name == "total" else FORMULAS[name]
     count = 3 * len(monomials)
     inputs = part_names(monomials) if parts else [f"x{i}" for i in range(len(monomials[0]))]
-    text = HEAD + f"from windrow.columns.fused import fma\n\nSTRIP = {STRIP}\nWIDE = STRIP + 1\n\n"
-    text += ARITHMETIC + _CUT
-    text += _INLINE + f"def parts_of_row({', '.join(inputs)}, units):\n"
+    text = HEAD + f"STRIP = {STRIP}\nWIDE = STRIP + 1\n\n"
+    text += ARITHMETIC + CUT
+    text += INLINE + f"def parts_of_row({', '.join(inputs)}, units):\n"
     for place, monomial in enumerate(monomials):
         for line in _value(place, monomial, parts):
             text += f"    {line}\n"
@@ -199,16 +77,11 @@ def strip_kernels(name: str, monomials: tuple[Monomial, ...], parts: bool = Fals
         text += f"    {target} = cut(p{place}, q{place}, {magic})\n"
     row = ", ".join(f"v{k}" for k in range(count))
     text += f"    return {row}\n"
-    text += (
-        f'\n\n@njit(error_model="numpy", forceinline=True)\ndef answer(n, {row}, bounds, ddof):\n'
-    )
+    text += INLINE + f"def answer(n, {row}, bounds, ddof):\n"
     for place, sum_ in enumerate(names.split()):
         found = ", ".join(f"v{3 * place + k}" for k in range(3))
         text += f"    {sum_} = words({found}, bounds[{place}])\n"
     text += formula
-
-    def each(line: str, depth: int) -> str:
-        return ("\n" + " " * depth).join(line.format(k=k) for k in range(count))
 
     def at(array: str, place: str, k: int) -> str:
         return f"{array}[U({place}) + U({k} * WIDE)]"
@@ -239,16 +112,64 @@ def strip_kernels(name: str, monomials: tuple[Monomial, ...], parts: bool = Fals
         "get": all_of("sums", "k"),
         "get_next": all_of("sums", "k + 1"),
     }
-    text += _FILL.format(
+    text += FILL.format(
         **gaps,
         set_next=lines("#n = v#", 8),
         set_first=lines("#0 = v#", 4),
         add_up=lines("v# += #s", 8) + "\n        " + lines("#s = v#", 8),
     )
-    text += _RUNNING.format(
+    text += RUNNING.format(
         **gaps,
         set_difference=lines("#n = v# - w#", 16),
         add_up=lines("v# += #s", 16) + "\n                " + lines("#s = v#", 16),
     )
-    text += _MOVING.format(**gaps, set_gathered=lines("#s = #g - #h", 12))
+    text += SLIDE.format(**gaps, set_gathered=lines("#s = #g - #h", 12))
+    text += MOVING.format(**gaps)
+    text += _units_and_pieces(gaps, monomials, len(inputs), parts)
     return load(text, f"strips_{name}{'_parts' * parts}")
+
+
+def _units_and_pieces(
+    gaps: dict[str, str], monomials: tuple[Monomial, ...], count: int, parts: bool
+) -> str:
+    """Both work on how large each input is."""
+    sizes = [f"z{i}" for i in range(count)]
+    made, place = [], 0
+    for k, monomial in enumerate(monomials):
+        if parts:
+            used = sizes[place : place + PARTS[sum(monomial)]]
+            place += len(used)
+            made.append(f"m{k} = {' + '.join(used)}")
+        else:
+            factors = [sizes[i] for i, times in enumerate(monomial) for _ in range(times)]
+            made.append(f"m{k} = {' * '.join(factors)}")
+    rounded = ROUNDED_PARTS if parts else ROUNDED
+    units = [
+        f"a{k}, b{k}, e{k} = unit_of(m{k}, rows, steps, {rounded[sum(monomial)]})"
+        for k, monomial in enumerate(monomials)
+    ]
+    text = UNITS.format(
+        sizes=", ".join(sizes),
+        make_sizes="\n    ".join(made),
+        monomials=", ".join(["0.0", *(f"m{k}" for k in range(len(monomials)))]),
+        make_units="\n    ".join(units),
+        units="".join(f"a{k}, b{k}, " for k in range(len(monomials))),
+        bounds="".join(f"e{k}, " for k in range(len(monomials))),
+    )
+
+    def each(pattern: str, depth: int) -> str:
+        names = gaps["inputs"].split(", ")
+        return ("\n" + " " * depth).join(
+            pattern.replace("#x", name).replace("#", str(i)) for i, name in enumerate(names)
+        )
+
+    return text + PIECES.format(
+        **gaps,
+        input_count=count,
+        no_bits=each("z# = U(0)", 8),
+        run_bits=each("y# = largest(#x, lo[j], run_end)", 12),
+        all_alike=each("alike(z#, y#)", 0).replace("\n", " and "),
+        more_bits=each("z# = max(z#, y#)", 12),
+        give_bits=each("bits_of[#] = z# >> U(1)", 8),
+        float_sizes=", ".join(f"float_of[{i}]" for i in range(count)),
+    )

@@ -4,21 +4,16 @@ What is certain costs a fifth of what ``power_kernels`` take. Rows that are not 
 because large terms cancel; small values in a region with very large ones) are left to those.
 """
 
-import math
-
 import numpy as np
 
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns.jit import njit
-from windrow.columns.power_kernels import PARTS
+from windrow.columns.power_formulas import FORMULAS
 from windrow.columns.ranges import Array, Ranges
-from windrow.columns.strip_formulas import FORMULAS
-from windrow.columns.strip_kernels import ROUNDED, ROUNDED_PARTS, strip_kernels
+from windrow.columns.strip_kernels import strip_kernels
 from windrow.columns.sums import spread
 
 _REGION, _SMALLEST = 1 << 17, 1 << 12
-_U = 2.0**-53
-_MOST = 1e290
 
 
 def strip_answers(
@@ -40,74 +35,33 @@ def strip_answers(
     name = name if freedom == 1 and name in FORMULAS else aggregate.name
     module = strip_kernels(name, aggregate.monomials, parts)
     prefix = np.empty(0, np.int64) if counts is None else counts
+    bounds = (ranges.lo, ranges.hi)
 
     def region(first: int, last: int) -> None:
         start, end = ranges.span(first, last)
         end = max(end, ranges.span(last - 1, last)[0])  # the last range may be empty
-        rows = end - start if ranges.width is None else ranges.width
-        largest = _largest(aggregate, inputs, parts, start, end)
-        units, bounds = _units(aggregate, largest, parts, rows, end - start)
-        if units is None:
+        width = ranges.width
+        sizes = [spread(x, start, end)[1] for x in inputs]
+        fine, *found = module.units_of(*sizes, width or end - start, end - start)
+        asked = (float(freedom), float(aggregate.fewest), out)
+        doubts = size = last - first
+        if not fine:
             out[first:last] = np.nan
-            doubtful.append(np.arange(first, last))
-            return
-        rest = (first, last, prefix, units, bounds, float(freedom), float(aggregate.fewest), out)
-        if ranges.width is not None:
-            doubts = module.running(*inputs, ranges.width, *rest)
+        elif width is not None:
+            doubts = module.running(*inputs, width, first, last, prefix, *found, *asked)
         else:
-            doubts = module.moving(*inputs, ranges.lo, ranges.hi, *rest)
-        size = last - first
+            doubts = module.moving(*inputs, *bounds, first, last, prefix, *found, *asked)
+            if 8 * doubts > size:  # one large row spoils a region
+                doubts = module.pieces(*inputs, *bounds, first, last, prefix, *asked)
         if 8 * doubts > size > _SMALLEST and size > 2 * ranges.widest(first, last):
-            middle = (first + last) // 2  # one large row spoils a region
-            region(first, middle)
-            region(middle, last)
+            step = -(-size // 8)
+            for part in range(first, last, step):
+                region(part, min(part + step, last))
         elif doubts:
             doubtful.append(np.flatnonzero(np.isnan(out[first:last])) + first)
 
     ranges.in_parallel(region, _REGION)
     return out, np.sort(np.concatenate(doubtful)) if doubtful else np.empty(0, np.int64)
-
-
-def _largest(
-    aggregate: PowerSums, inputs: list[Array], parts: bool, start: int, end: int
-) -> list[float]:
-    """No monomial of these rows is larger."""
-    sizes = [spread(x, start, end)[1] for x in inputs]
-    if not parts:
-        return [math.prod(s**p for s, p in zip(sizes, m, strict=True)) for m in aggregate.monomials]
-    found = []
-    for monomial in aggregate.monomials:
-        count = PARTS[sum(monomial)]
-        found.append(sum(sizes[:count]))
-        sizes = sizes[count:]
-    return found
-
-
-def _units(
-    aggregate: PowerSums, largest: list[float], parts: bool, rows: int, steps: int
-) -> tuple[tuple[float, ...] | None, tuple[float, ...]]:
-    """Numbers that round to the units of each monomial, and how far its sums may be off.
-
-    M is the largest value, at most R rows are in a sum. Sums of first parts stay below 2**52 units
-    of 2**-51·M·R, those of second parts below 2**52 of the finer unit, 2**-51·R·unit: neither ever
-    rounds. A third part is at most C, half the finer unit and what p + q rounds off; adding it up
-    rounds by u·R·C at each step, on both sides of a range. What p + q itself leaves out of a
-    monomial of three or four factors is there once for each row of a range.
-    """
-    units: list[float] = []
-    bounds = []
-    many = float(rows + 1)
-    rounded = ROUNDED_PARTS if parts else ROUNDED
-    for monomial, size in zip(aggregate.monomials, largest, strict=True):
-        if not size * many < _MOST:
-            return None, ()
-        unit = math.frexp(size * many)[1] - 51
-        finer = math.frexp(math.ldexp(many, unit))[1] - 51
-        third = 1.01 * (math.ldexp(0.5, finer) + math.ldexp(_U, unit))
-        bound = 4.0 * _U * (steps + rows + 16.0) * (many + 4.0) * third
-        bounds.append(bound + many * rounded[sum(monomial)] * _U * _U * size)
-        units += [math.ldexp(1.5, unit + 52), math.ldexp(1.5, finer + 52)]
-    return tuple(units), tuple(bounds)
 
 
 @njit(cache=True, nogil=True)
