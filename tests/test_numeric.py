@@ -321,7 +321,7 @@ def test_plans_say_what_is_done() -> None:
     aggregates: list[Any] = [wr.Correlation("x", "i"), wr.Spread("x"), wr.Product("i")]
     text = wr.Rolling(windows=[wr.rows(2)], aggregates=[*aggregates, wr.BitXor("i")]).explain(table)
     assert "Correlation('x', 'i'): subtract_on_evict, compiled" in text
-    assert "power sums in three parts" in text
+    assert "sums of powers in three parts, each answer proven" in text
     assert "two extremes, then their difference" in text
     assert "two words and an exponent" in text
     assert "interpreted" not in text

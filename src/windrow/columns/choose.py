@@ -66,9 +66,12 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
             return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
     if kind not in BUILT_IN:
         interpreted = _why_interpreted(aggregate, numbers, words)
-    elif isinstance(aggregate, PowerSums) and ranges.slides:
-        reason = "power sums in three parts, rows taken out again: proven for each answer"
-        return Plan("subtract_on_evict", f"compiled; {reason}, or decided exactly", None)
+    elif ranges.slides and isinstance(aggregate, PowerSums):
+        reason = "compiled; running sums of powers in three parts, each answer proven, or decided"
+        return Plan("subtract_on_evict", f"{reason} exactly", None)
+    elif ranges.slides and kind in (Sum, Mean, GeometricMean):
+        reason = "compiled; running sums in three exact parts, two_stacks_lite where values differ"
+        return Plan("subtract_on_evict", f"{reason} too much in size", None)
     tree = not ranges.monotone
     asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}
     algorithm = "b_int" if tree else asked_for[ranges.forced]
