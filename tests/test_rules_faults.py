@@ -124,3 +124,47 @@ def test_a_rule_that_comes_to_a_text_says_so() -> None:
     with pytest.raises(BadValue, match="x > a number: 'text' is not one"):
         rules.add("t", "x > 3")
     assert len(rules) == 0
+
+
+REFUSED = ["mean(typo, 5) > foo(1)", "mean(typo, 5)", 'mean(typo, "5m") > 2 and x is None']
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_a_refused_rule_is_about_is_not_asked_of_events(text: str) -> None:
+    rules = wr.Rules([("busy", "count(9) >= 1")], key="k", time="at")
+    with pytest.raises(BadSpecification):
+        rules.add("r", text)
+    with pytest.raises(BadSpecification):
+        rules.add("r", "count(9) > 1", text)
+    assert rules.columns == []
+    assert told(rules.insert({"k": "a", "at": 0})) == ["0: busy started for 'a'"]
+
+
+def test_what_only_a_removed_rule_was_about_is_let_go() -> None:
+    named = {"top": (wr.Max("x"), wr.time(9))}
+    rules = wr.Rules([("busy", "count(9) >= 1")], key="k", time="at", features=named)
+    rules.add("wrong", "mean(typo, 5) > 2")
+    with pytest.raises(BadValue, match="the row has no 'typo'"):
+        rules.insert({"k": "a", "at": 0, "x": 1})
+    rules.remove("wrong")
+    rules.remove("busy")
+    assert rules.columns == ["x"]  # of a feature with a name
+    assert rules.insert({"k": "a", "at": 0, "x": 1}) == []
+    rules.add("high", "top >= 1 and sum(x, 5) > 0")
+    for rule in range(50):
+        rules.add("r", f"sum(x, {rule + 1}) > 5")
+        rules.remove("r")
+    assert "1 rules, 1 keys, 2 features" in rules.explain()
+    again = wr.Rules.from_bytes(rules.to_bytes())
+    for one in (rules, again):
+        assert told(one.insert({"k": "a", "at": 1, "x": 2})) == ["1: high started for 'a'"]
+        one.remove("high")
+        assert "0 rules, 1 keys, 1 features" in one.explain()
+
+
+def test_a_rule_that_is_changed_keeps_its_rows() -> None:
+    rules = wr.Rules([("busy", "count(9) >= 3")], key="k", time="at")
+    rules.insert({"k": "a", "at": 0})
+    rules.insert({"k": "a", "at": 1})
+    rules.remove("busy")
+    assert told(rules.add("busy", "count(9) >= 2")) == ["1: busy started for 'a'"]

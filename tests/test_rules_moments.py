@@ -97,7 +97,7 @@ def test_at_every_moment_what_fires_is_the_truth(steps: list[tuple[Any, ...]]) -
             follow(changes[len(earlier) :], range(now, now + 1), [key])
         elif step[0] == "advance" and rows:
             now += step[1]
-            follow(rules.advance(now), range(before + 1, now + 1), list(rows))
+            follow(rules.advance(now), range(min(before + 1, now), now + 1), list(rows))
         elif step[0] == "add":
             name = f"r{added}"
             added += 1

@@ -91,9 +91,8 @@ class Rules:
         name = (aggregate.identification, aggregate.columns, window)
         if name not in self._numbers:
             query = self._hub.register(aggregate, window, key=EACH)
-            self._numbers[name] = len(self._features.queries)
             windows = len(self._features.windows)
-            self._features.add(query)
+            self._numbers[name] = self._features.add(query)
             if self._moments.restless and len(self._features.windows) > windows:
                 self._schedule_all()  # rows that are there leave the new window at other moments
         return self._numbers[name]
@@ -104,6 +103,13 @@ class Rules:
             raise BadSpecification(f"a rule's name is a text, not {name!r}")
         if name in self._table.by_name:
             raise BadSpecification(f"there is a rule {name!r} already: remove it first")
+        try:
+            return self._added(name, when, until)
+        except BaseException:
+            self._drop_unused()
+            raise
+
+    def _added(self, name: str, when: str, until: str | None) -> list[Change]:
         read = self._reader.read
         rule = self._table.new(name, read(when), None if until is None else read(until))
         guard = rule.guard
@@ -167,6 +173,16 @@ class Rules:
         if not rule.simple:
             for state in self._states.values():
                 state.firing.discard(rule.number)
+        self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        """Let go of windowed aggregates that no rule is about and that have no name: they would
+        cost something with every event, and refuse those without their columns."""
+        named = set(self._named.values())
+        for name, number in list(self._numbers.items()):
+            if not self._table.users[number] and number not in named:
+                del self._numbers[name]
+                self._features.drop(number)
 
     @property
     def rules(self) -> dict[str, str]:
@@ -176,7 +192,7 @@ class Rules:
     @property
     def columns(self) -> list[str]:
         """The columns that conditions and features look at."""
-        about = [query.aggregate.columns for query in self._features.queries]
+        about = [query.aggregate.columns for query in self._features.queries.values()]
         return sorted(self._table.columns | {name for columns in about for name in columns})
 
     @property
@@ -386,7 +402,7 @@ class Rules:
             if self._moments.restless
             else "  time alone: only keys where a rule fires or its threshold is passed",
         ]
-        for query in queries:
+        for query in queries.values():
             why = self._candidates.why(query)
             lines.append(f"  {query.aggregate!r} over {query.window.label}: {why}")
         return "\n".join([*lines, self._hub.explain()])

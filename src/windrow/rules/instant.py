@@ -27,25 +27,38 @@ class Features:
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self.queries: list[Query] = []
-        self.features: list[Feature] = []
-        self.windows: list[Window] = []
+        self.queries: dict[int, Query] = {}
+        self.features: dict[int, Feature] = {}
+        self.windows: dict[Window, int] = {}
         self._extents: list[Extent] = []
+        self._next = 0
 
-    def add(self, query: Query) -> None:
-        """One more, under the next number."""
-        if query.window not in self.windows:
-            self.windows.append(query.window)
-        place = self.windows.index(query.window)
-        self.queries.append(query)
-        self.features.append(Feature(place, query.names, query.aggregate, query.assemble))
+    def add(self, query: Query) -> int:
+        """One more; its number is its own for ever."""
+        number, self._next = self._next, self._next + 1
+        self.queries[number] = query
+        self._place(number, query)
+        return number
+
+    def drop(self, number: int) -> None:
+        """One less."""
+        query = self.queries.pop(number)
+        self.hub.drop(query)
+        del self.features[number]
+        if all(other.window != query.window for other in self.queries.values()):
+            self.windows, self._extents = {}, []
+            for one, other in self.queries.items():
+                self._place(one, other)
+
+    def _place(self, number: int, query: Query) -> None:
+        place = self.windows.setdefault(query.window, len(self.windows))
+        self.features[number] = Feature(place, query.names, query.aggregate, query.assemble)
 
     def extents(self) -> list[Extent]:
         """The windows as the rows count, which are there."""
-        known = self._extents
-        while len(known) < len(self.windows):
-            known.append(self.hub.extent(self.windows[len(known)]))
-        return known
+        if len(self._extents) < len(self.windows):
+            self._extents = [self.hub.extent(window) for window in self.windows]
+        return self._extents
 
 
 class Instant:

@@ -38,7 +38,9 @@ class Moments:
             return None
         return heappop(self.due)
 
-    def keeps_calm(self, guard: Threshold | None, queries: list[Query], rows_came: bool) -> bool:
+    def keeps_calm(
+        self, guard: Threshold | None, queries: dict[int, Query], rows_came: bool
+    ) -> bool:
         """Whether a rule that waits for this cannot start just because a row leaves a window."""
         if guard is None:
             return False

@@ -36,6 +36,12 @@ class Rule:
         return self.when.is_threshold and self.until is None
 
     @property
+    def features(self) -> frozenset[int]:
+        """The numbers of the windowed aggregates that it is about."""
+        until = frozenset() if self.until is None else self.until.features
+        return self.when.features | until
+
+    @property
     def guard(self) -> Threshold | None:
         """A threshold that must hold for it to start: of a feature rather than of a row."""
         implied = self.when.implied

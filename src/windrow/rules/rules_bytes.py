@@ -34,9 +34,11 @@ def write(rules: "Rules") -> bytes:
     table, moments, queries = rules._table, rules._moments, rules._features.queries
     known = set(REGISTRY.values())
     own = [name for name, i in rules._named.items() if type(queries[i].aggregate) not in known]
+    places = {number: place for place, number in enumerate(queries)}
+    named = tuple((name, places[number]) for name, number in rules._named.items())
     left = [(change.rule, change.key, change.started, change.at) for change in rules._left]
     head = (
-        (rules._key, rules._time, tuple(rules._named.items()), tuple(own)),
+        (rules._key, rules._time, named, tuple(own)),
         (moments.restless, tuple(sorted(moments.never_negative))),
         tuple(_rule(rules, rule) for rule in table.by_name.values()),
         (table.slots, table.numbers),
@@ -73,11 +75,9 @@ def _read(rules: "Rules", reader: Bytes, given: Given) -> None:
         )
     kinds = [type(as_aggregate(aggregate)) for aggregate, _ in given.values()]
     hub_bytes.read(rules._hub, reader.take(reader.count()), kinds)
-    for number, query in enumerate(rules._hub.queries):
-        rules._numbers[query.aggregate.identification, query.aggregate.columns, query.window] = (
-            number
-        )
-        rules._features.add(query)
+    for query in rules._hub.queries:
+        name = (query.aggregate.identification, query.aggregate.columns, query.window)
+        rules._numbers[name] = rules._features.add(query)
     rules._named.update(named)
     _compare(given, {name: rules._features.queries[i] for name, i in named})
     rules._table.restore([_made(rules, *text) for text in texts], *counts)

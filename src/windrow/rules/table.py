@@ -5,6 +5,8 @@ rule can only start while a threshold is passed. Both are kept in the order of t
 (``rules.thresholds``), so that few of thousands are looked at. An *unguarded* one always is.
 """
 
+from collections import Counter
+
 from windrow.errors import BadSpecification
 from windrow.rules.expression import Expression, Operand
 from windrow.rules.instant import Instant
@@ -24,6 +26,8 @@ class Table:
         self.simple: Groups = {}
         self.guarded: Groups = {}
         self.unguarded: dict[int, Rule] = {}
+        self.users: Counter[int] = Counter()
+        """How many rules are about each windowed aggregate."""
         self.slots = 0
         """How many groups there ever were: keys keep a value for each that is simple."""
         self.numbers = 0
@@ -37,6 +41,7 @@ class Table:
     def add(self, rule: Rule) -> Thresholds | None:
         """Put a rule into force, among those that wait for the same operand, if it waits."""
         self.by_name[rule.name] = self.by_number[rule.number] = rule
+        self.users.update(rule.features)
         guard = rule.guard
         if guard is None:
             self.unguarded[rule.number] = rule
@@ -55,6 +60,7 @@ class Table:
         if rule is None:
             raise BadSpecification(f"there is no rule {name!r}")
         del self.by_number[rule.number]
+        self.users.subtract(rule.features)
         guard = rule.guard
         if guard is None:
             del self.unguarded[rule.number]
