@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -269,3 +270,24 @@ def test_kinds_of_values_survive_a_reload() -> None:
         for value in values:
             window.insert(value)
         assert DabaLite.from_bytes(window.to_bytes(), wr.Max()).query() == values[-1]
+
+
+def test_times_of_pandas_are_written_as_python_has_them() -> None:
+    for value in (pd.Timestamp("2024-01-31 17:05", tz="Europe/Berlin"), pd.Timedelta("1h")):
+        assert codec.decode(Reader(codec.encode((value, 1)))) == (value, 1)
+        window = DabaLite(wr.Max())
+        window.insert(value)
+        again = DabaLite.from_bytes(window.to_bytes(), wr.Max())
+        again.insert(value * 2 if isinstance(value, timedelta) else value + timedelta(1))
+        assert again.query() > value
+    with pytest.raises(BadValue, match="finer than microseconds"):
+        codec.encode(pd.Timestamp(1, unit="ns"))
+
+
+def test_a_hub_takes_times_of_pandas_and_is_written() -> None:
+    hub = wr.Hub()
+    query = hub.register(wr.Count(), wr.time("1h"))
+    hub.insert(1, at=pd.Timestamp("2024-01-01", tz="UTC"))
+    again = wr.Hub.from_bytes(hub.to_bytes())
+    again.insert(1, at=pd.Timestamp("2024-01-01 00:30", tz="UTC"))
+    assert again.lookup(again.queries[query.number]) == 2

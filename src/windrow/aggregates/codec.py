@@ -160,11 +160,21 @@ def encode(value: Any, depth: int = 0) -> bytes:
             floats["tag"], floats["value"] = b"f", value
             return b"(" + count_bytes(len(value)) + floats.tobytes()
         return b"(" + count_bytes(len(value)) + b"".join(encode(v, depth + 1) for v in value)
+    if isinstance(value, datetime | timedelta) and type(value).__module__.startswith("pandas"):
+        return encode(_of_pandas(value), depth)
     raise BadValue(
         f"{value!r} is a {type(value).__name__}, which has no byte form. Supported: None, bool, "
         "int, float, Decimal, str, bytes, date, time, datetime, timedelta, numpy.datetime64 and "
         "tuples of these"
     )
+
+
+def _of_pandas(value: Any) -> Any:
+    """pandas' Timestamp or Timedelta as Python's."""
+    stamp = isinstance(value, datetime)
+    if value.nanosecond if stamp else value.nanoseconds:
+        raise BadValue(f"{value!r} is finer than microseconds: give numpy.datetime64 in ns instead")
+    return value.to_pydatetime() if stamp else value.to_pytimedelta()
 
 
 def decode(r: Reader, depth: int = 0) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -75,7 +76,8 @@ def order_family(value: Any) -> Any:
             "whatever else < compares"
         )
     awareness = getattr(value, "utcoffset", None)
-    return (type(value), awareness is not None and awareness() is not None)
+    kinds = (kind for kind in (datetime, timedelta) if isinstance(value, kind))  # or pandas' own
+    return (next(kinds, type(value)), awareness is not None and awareness() is not None)
 
 
 def listed(values: Iterable[Any]) -> list[Any]:
