@@ -197,6 +197,7 @@ def ticks(every: Any, **window: Any) -> Any:
 MISTAKES: list[Any] = [
     (lambda: SUMS(pd.DataFrame([[1, 2]], columns=["x", "x"])), "has 2 columns 'x'"),
     (lambda: SUMS(pa.table([[1], [2]], names=["x", "x"])), "has 2 columns 'x': rename them"),
+    (lambda: SUMS(pd.DataFrame([[1, 2]])), "there is no column 'x'; the table has 0, 1"),
     (lambda: SUMS(pd.DataFrame({"x": [1, "a"]})), r"column 'x' \(object\) cannot be taken"),
     (lambda: SUMS({"x": np.array([1j])}), r"column 'x' \(complex128\) cannot be taken"),
     (lambda: SUMS(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)})), r"column 'x' \(Int128\)"),
@@ -207,6 +208,12 @@ MISTAKES: list[Any] = [
     (
         lambda: wr.Rolling(windows=TWO, aggregates=[wr.LongestRun("x")])(pa.table({"x": ["a"]})),
         "column 'x' has type string, which is no number",
+    ),
+    (
+        lambda: wr.Rolling(time="t", windows=["1h"], aggregates=[wr.Count()])(
+            pd.DataFrame(columns=["t"])
+        ),
+        "time column 't' has type null",
     ),
     (lambda: wr.Rolling(windows=5, aggregates=[wr.Count()]), "5 is not a window"),  # type: ignore[arg-type]
     (

@@ -1,8 +1,10 @@
 """Aggregates with windows of their own, and aggregates of some rows only."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -83,6 +85,7 @@ def test_windows_may_be_left_out_and_named() -> None:
     ("make", "message"),
     [
         (lambda: wr.Sum("x").over(), r"over what\?"),
+        (lambda: wr.Sum("x").over(["1h", "7d"]), r"give the windows one by one, \.over\("),
         (lambda: wr.Rolling(aggregates=[wr.Sum("x")]), "has no window"),
         (
             lambda: wr.Rolling(
@@ -164,6 +167,15 @@ def test_rows_are_counted() -> None:
         (pa.array(["a", "b"], pa.large_string()), ("a",), [0]),
         (pa.array([b"a", b"b"]), (b"b",), [1]),
         (pa.array([True, False, None]), (False,), [1]),
+        (
+            pa.array([Decimal("1.00"), Decimal("0.13"), Decimal("0.10")], pa.decimal128(10, 2)),
+            (1, 0.1),
+            [0, 2],
+        ),
+        (pa.array([0, 2**64 - 1], pa.uint64()), (2**64 - 1,), [1]),
+        (pa.array([b"ab", b"cd", None], pa.binary(2)), (b"ab",), [0]),
+        (pa.array([1, 2, 3]), (np.int64(1), np.float64(3)), [0, 2]),
+        (pa.array([None, None]).dictionary_encode(), ("a",), []),
         (pa.array([None, None]), ("a",), []),
         (pa.array([None, None]), (), []),
         (pa.chunked_array([[True], [], [False, True]]), (), [0, 2]),
@@ -208,6 +220,8 @@ def test_names() -> None:
         (lambda: wr.Count().where("i", "a"), "'i' has type int32, which is never 'a'"),
         (lambda: wr.Count().where("i", 1 << 40), "never 1099511627776"),
         (lambda: wr.Count().where("i", 1.5), "never 1.5"),
+        (lambda: wr.Count().where("d", 0.126), "'d' has type decimal.* never 0.126"),
+        (lambda: wr.Count().where("d", float("inf")), "never inf"),
         (lambda: wr.Count().where("i", True), "never True: it is of another kind"),
         (lambda: wr.Count().where("flag", 1), "never 1: it is of another kind"),
         (lambda: wr.Count().where("t", "a"), "never 'a'"),

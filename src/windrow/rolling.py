@@ -268,7 +268,8 @@ class Rolling:
         ]
         for column, user in needed:
             if column not in names:
-                close = difflib.get_close_matches(column, names, 1)
+                texts = [name for name in names if isinstance(name, str)]  # pandas has others
+                close = difflib.get_close_matches(column, texts, 1)
                 hint = f"did you mean {close[0]!r}? " if close else ""
                 raise BadSpecification(
                     f"{user}: there is no column {column!r}; {hint}"

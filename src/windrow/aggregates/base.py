@@ -249,6 +249,11 @@ class Aggregate:
         """
         if not windows:
             raise BadSpecification(f'{self!r}: over what? .over("1h"), say')
+        for window in windows:
+            if isinstance(window, list | tuple | set | dict):
+                raise BadSpecification(
+                    f'{self!r}.over({window!r}): give the windows one by one, .over("1h", "7d")'
+                )
         other = copy.copy(self)
         other._over = windows
         return other
@@ -274,7 +279,7 @@ class Aggregate:
         {'count_where_status_failed_refused_3rows': 2, 'amount_sum_where_first_3rows': 5.0}
         """
         other = copy.copy(self)
-        other._where = (*self._where, Where(column, values))
+        other._where = (*self._where, Where(column, tuple(map(canonical, values))))
         return other
 
     @property

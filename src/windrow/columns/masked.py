@@ -1,6 +1,7 @@
 """Columns for aggregates that count only some rows: their inputs, missing in all others."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def _made(table: pa.Table, masked: Masked) -> pa.Array:
 
 def _holds(table: pa.Table, where: Where) -> Array:
     """In which rows it is true."""
-    if pa.types.is_null(table[where.column].type):
+    kind = table[where.column].type
+    if pa.types.is_null(kind.value_type if pa.types.is_dictionary(kind) else kind):
         return np.zeros(table.num_rows, np.bool_)
     column = plain_column(table[where.column])
     if not where.values and not pa.types.is_boolean(column.type):
@@ -56,11 +58,15 @@ def _holds(table: pa.Table, where: Where) -> Array:
 
 
 def _scalar(where: Where, value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value in the column's type."""
+    """A value in the column's type, which must have it exactly, or nearly where it is a float."""
     why = "it is of another kind"
     if _FAMILIES[type(value)](kind):
         try:
-            return pa.scalar(value).cast(kind)
+            if pa.types.is_decimal(kind):
+                return pa.scalar(Decimal(str(value)), kind)
+            if isinstance(value, float):  # given the type at once, 1.5 would become 1
+                return pa.scalar(value).cast(kind)
+            return pa.scalar(value, kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
             why = str(error)
     raise BadSpecification(
@@ -78,7 +84,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    types = pa.types
+    fixed = types.is_fixed_size_binary(kind)
+    return bool(fixed or types.is_binary(kind) or types.is_large_binary(kind))
 
 
 _FAMILIES: dict[type, Callable[[pa.DataType], bool]] = {

@@ -137,7 +137,7 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
             f"time column {name!r} is missing in {len(rows)} of {len(array)} rows (row {shown}): "
             "drop or fill these rows first"
         )
-    kind = array.type
+    kind = table[name].type if pa.types.is_null(table[name].type) else array.type
     if pa.types.is_timestamp(kind):
         clock = Clock(f"timestamps in {kind.unit}", kind.unit, _no, _no)
         return numbers_of(array.view(pa.int64())), clock
