@@ -3,6 +3,7 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, index, assignment"
 # ruff: noqa: N805
 
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import windrow as wr
 from tests.test_rolling import check
 from windrow.columns.own import compile_aggregate
+from windrow.errors import WindrowError
 
 TABLE = pa.table(
     {
@@ -105,3 +107,16 @@ def test_functions_of_instances_are_compiled_for_each() -> None:
         made = compile_aggregate(Given("x", function), (np.dtype(np.float64),), False)
         assert made.module is not None
         assert made.module.combine(2.0, 3.0) == function(2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "says"),
+    [
+        (type("Odd", (Word,), {"answer_type": float})("x"), "answer_type is a type of Arrow's"),
+        (Total("large"), "an answer is an integer of more than 64 bits: let lower() make floats"),
+    ],
+)
+def test_answers_that_cannot_be(aggregate: Any, says: str) -> None:
+    table = TABLE.append_column("large", pa.array([2**63] * 5, pa.uint64()))
+    with pytest.raises(WindrowError, match=re.escape(says)):
+        wr.Rolling(windows=[wr.rows(2)], aggregates=[aggregate])(table)

@@ -87,7 +87,7 @@ def declared(aggregate: Aggregate) -> pa.DataType | None:
         return kind
     try:
         return pa.type_for_alias(kind)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise BadSpecification(
             f"{aggregate!r}: answer_type is a type of Arrow's or its name, such as "
             f'"double" or "string", not {kind!r}'
@@ -191,6 +191,11 @@ def listed(aggregate: Aggregate, answers: list[Any], kinds: Kinds) -> pa.Array:
     said = declared(aggregate)  # not given to pa.array, which would cut floats to integers
     try:
         array = pa.array(answers, type=None if said else answer_type(aggregate, kinds))
+    except OverflowError as error:
+        raise BadValue(
+            f"{aggregate!r}: an answer is an integer of more than 64 bits: let lower() make floats "
+            "of them"
+        ) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise BadValue(
             f"{aggregate!r}: its answers are not all of one type: {error}. {_DECLARE}"
