@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pipelines import windrow
+from windrow.pipeline.patterns import parsed
 
 ROWS = 60
 TIMES = [datetime(2024, 3, 1, 9) + timedelta(hours=5 * i) for i in range(ROWS)]
@@ -112,6 +113,37 @@ def test_one_digit_is_enough(tmp_path: Path, capsys: Any) -> None:
     _, text, answers = begun(tmp_path, capsys, "a.csv", content)
     assert 'timestampFormat = "d.M.yyyy"' in text
     assert [t.day for t in answers["at"].to_pylist()] == [t.day for t in TIMES]
+
+
+def test_years_of_two_digits(tmp_path: Path, capsys: Any) -> None:
+    content = csv("user,at,x", lambda i, at: f"u{i % 3},{at.month}/{at.day}/{at:%y},{i}.5")
+    _, text, answers = begun(tmp_path, capsys, "a.csv", content)
+    assert 'timestampFormat = "M/d/yy"' in text
+    assert [t.date() for t in answers["at"].to_pylist()] == [t.date() for t in TIMES]
+
+
+def test_years_of_two_digits_are_of_this_century_as_on_spark() -> None:
+    found = parsed(pa.chunked_array([["31.12.69", "29.02.72", "01.01.00"]]), "dd.MM.yy")
+    assert [t.as_py().year for t in found] == [2069, 2072, 2000]
+    assert (found[1].as_py().month, found[1].as_py().day) == (2, 29)
+
+
+@pytest.mark.parametrize("days", [12, 28])
+def test_days_that_could_be_months_are_told(days: int, tmp_path: Path, capsys: Any) -> None:
+    content = csv("user,at,x", lambda i, at: f"u{i % 3},{i % days + 1:02d}/03/2024,{i}.5")
+    out, text, _ = begun(tmp_path, capsys, "a.csv", content)
+    said = "Look at: 'at' is read as MM/dd/yyyy, and dd/MM/yyyy would fit as well ('01/03/2024')"
+    assert (said in out) == (days == 12)
+    assert ('"MM/dd/yyyy"' in text) == (days == 12)
+
+
+def test_whole_amounts_that_differ_are_no_names_of_rows(tmp_path: Path, capsys: Any) -> None:
+    content = csv("shop,at,revenue", lambda i, at: f"s{i % 3},{at},{i * 7 % 60}")
+    out, text, _ = begun(tmp_path, capsys, "a.csv", content)
+    assert "numbers 'revenue'" in out
+    assert 'tie = "any"' in text
+    content = csv("shop,at,order id", lambda i, at: f"s{i % 3},{at},{i * 7 % 60}")
+    assert 'tie = "order id"' in begun(tmp_path, capsys, "a.csv", content)[1]
 
 
 def test_a_time_of_another_form_is_told(tmp_path: Path, capsys: Any) -> None:

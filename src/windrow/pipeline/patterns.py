@@ -1,6 +1,7 @@
 """Spark's patterns of times (``dd.MM.yyyy HH:mm``), as this process reads them."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ _LETTERS = {
     "XXX": "%z",
     "xxx": "%z",
 }
+_CENTURY = timedelta(36_525)
 _PART = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
 
@@ -66,6 +68,8 @@ def parsed(texts: Any, pattern: str) -> Any:
         times = pc.strptime(texts, format=form, unit="us")
     except pa.ArrowInvalid:
         return None
+    if "%y" in form:  # Spark's are from 2000 on, strptime's from 1969
+        times = pc.if_else(pc.less(pc.year(times), 2000), pc.add(times, _CENTURY), times)
     if times.type.tz:
         return times
     real = pc.all(pc.equal(pc.day(times), _days(texts, form))).as_py()  # strptime takes 30 February

@@ -116,10 +116,24 @@ def time_pattern(texts: pa.ChunkedArray) -> str | None:
     if not len(present) or not _NEARLY_TIME.fullmatch(present[0].as_py()):
         return None
     pattern = next((p for p in PATTERNS if parsed(present, p) is not None), None)
+    if pattern and pc.min(pc.year(parsed(present, pattern))).as_py() < 100:
+        pattern = pattern.replace("yyyy", "yy")
     if pattern and pc.any(pc.match_substring_regex(present, _ONE_DIGIT)).as_py():
         for two in ("dd", "HH", "hh", *(["MM"] if "MMM" not in pattern else [])):
             pattern = pattern.replace(two, two[0])
     return pattern
+
+
+def day_or_month(name: str, texts: pa.ChunkedArray, pattern: str) -> str | None:
+    """What to look at where the days of all times could be months, and these days."""
+    other = pattern.translate(str.maketrans("dM", "Md"))
+    present = texts.drop_null()
+    if not re.match("dd?/MM?/|MM?/dd?/", pattern) or parsed(present, other) is None:
+        return None
+    return (
+        f"{name!r} is read as {pattern}, and {other} would fit as well ({present[0].as_py()!r}): "
+        "source.options.timestampFormat says which"
+    )
 
 
 def why_text(name: str, texts: pa.ChunkedArray) -> str | None:

@@ -16,6 +16,7 @@ from windrow.pipeline.data import MISSING_WORDS
 from windrow.pipeline.files import found_files, rows_of
 from windrow.pipeline.sniffing import (
     csv_options,
+    day_or_month,
     time_pattern,
     why_text,
     written_as_ids,
@@ -71,8 +72,9 @@ def starter(data: str, target: Path) -> tuple[str, str, list[str]]:
     if not table.num_rows:
         raise WindrowError(f"{data} has no rows: there is nothing to guess from")
     source = _with_missing_word(source, table)
-    source, columns = _with_forms(source, rows_of(source, {}, _ROWS))
+    source, columns, note = _with_forms(source, rows_of(source, {}, _ROWS))
     guess = _guessed(source, rows_of(source, columns, _ROWS), columns)
+    guess.notes += [note] if note else []
     path = os.path.relpath(os.path.abspath(data), target.resolve().parent)
     return _written(guess, path), _found(guess), guess.notes
 
@@ -118,8 +120,9 @@ def _with_missing_word(source: Source, table: pa.Table) -> Source:
     return Source(source.format, source.paths, options={**source.options, "nullValue": word})
 
 
-def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str]]:
-    """The types of columns that would be taken for others, and the pattern of times if any."""
+def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str], str | None]:
+    """The types of columns that would be taken for others, and the pattern of times if any, with
+    what to look at."""
     columns: dict[str, str] = {}
     counted = {f.name: f.type for f in table.schema if _is_numeric(f.type)}
     if source.format == "csv" and counted:
@@ -132,14 +135,15 @@ def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str]
         pa.types.is_timestamp(t) for t in table.schema.types
     )
     if source.format == "parquet" or known:
-        return source, columns
+        return source, columns, None
     for name in texts:
         pattern = time_pattern(table[name])
         if pattern is not None:
             options = {**source.options, "timestampFormat": pattern}
             source = Source(source.format, source.paths, options=options)
-            return source, {**columns, name: "timestamp"}
-    return source, columns
+            note = day_or_month(name, table[name], pattern)
+            return source, {**columns, name: "timestamp"}, note
+    return source, columns, None
 
 
 def _is_number(text: str) -> bool:
@@ -166,6 +170,7 @@ def _guessed(source: Source, table: pa.Table, columns: dict[str, str]) -> Guess:
         if name != guess.time and (pa.types.is_string(kind) or pa.types.is_integer(kind)):
             distinct[name] = pc.count_distinct(table[name]).as_py()
     unique = [n for n, count in distinct.items() if count == rows > 1 and _whole(table, n)]
+    unique = [n for n in unique if _is_keyly(n) or _is_rising(table[n])]  # others are amounts
     guess.tie = unique[0] if unique else None
     notes = {n: why_text(n, table[n]) for n in distinct if pa.types.is_string(table[n].type)}
     guess.notes += [note for note in notes.values() if note is not None]
@@ -207,6 +212,11 @@ def _is_keyly(name: str) -> bool:
 
 def _whole(table: pa.Table, name: str) -> bool:
     return bool(pa.types.is_integer(table[name].type)) and not table[name].null_count
+
+
+def _is_rising(column: pa.ChunkedArray) -> bool:
+    whole = column.combine_chunks()
+    return bool(pc.all(pc.greater(whole[1:], whole[:-1])).as_py())
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
