@@ -204,6 +204,13 @@ MISTAKES: list[Any] = [
     (lambda: SUMS({"x": [1, 2], "k": "a"}), "column 'k' has 0 dimensions"),
     (lambda: SUMS.explain("file.csv"), "a str is not a table"),
     (lambda: SUMS(pd.Series([1])), r"to_frame\(\) makes one"),
+    (lambda: SUMS([{"x": 1}]), r"from_pylist\(...\) makes one of rows"),
+    (
+        lambda: wr.Rolling(time="t", windows=["1h"], aggregates=[wr.Count()])(
+            {"t": ["2024-01-01"]}
+        ),
+        r"type string: .* Convert texts first, with pandas.to_datetime\(\)",
+    ),
     (lambda: SUMS(TICKS.to_reader()), r"pyarrow.table\(...\) makes one"),
     (
         lambda: wr.Rolling(windows=TWO, aggregates=[wr.LongestRun("x")])(pa.table({"x": ["a"]})),

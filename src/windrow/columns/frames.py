@@ -105,6 +105,8 @@ def _names_of(table: Any) -> list[str]:
         more = "; to_frame() makes one of it"
     elif hasattr(table, "__arrow_c_stream__"):
         more = "; pyarrow.table(...) makes one of it"
+    elif isinstance(table, list):
+        more = "; pyarrow.Table.from_pylist(...) makes one of rows"
     kind = f"{type(table).__module__}.{type(table).__name__}".removeprefix("builtins.")
     raise BadSpecification(
         f"a {kind} is not a table windrow knows: use a pyarrow Table or RecordBatch, a pandas or "

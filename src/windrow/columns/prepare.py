@@ -162,9 +162,11 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
                 "number of nanoseconds, or out of range"
             )
         return ticks, Clock(f"floats in {unit}", "ns", _no, _no)
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    hint = ". Convert texts first, with pandas.to_datetime() or Polars' str.to_datetime()"
     raise BadSpecification(
         f"time column {name!r} has type {kind}: it must be a timestamp, a date, an integer, or a "
-        "float with unit="
+        f"float with unit={hint if texts else ''}"
     )
 
 
