@@ -168,3 +168,18 @@ def test_a_rule_that_is_changed_keeps_its_rows() -> None:
     rules.insert({"k": "a", "at": 1})
     rules.remove("busy")
     assert told(rules.add("busy", "count(9) >= 2")) == ["1: busy started for 'a'"]
+
+
+@pytest.mark.parametrize(
+    ("when", "says"),
+    [
+        ("ok == true", "'true' is not known: write True"),
+        ('avg(x, "5m") > 3', "calls 'avg'; did you mean 'mean'[?]; known are abs, all"),
+        ('stddev(x, "5m") > 3', "did you mean 'std'[?]"),
+        ('p95(x, "5m") > 3', r"calls 'p95'; Rules\(features=.*Quantile"),
+        ('foo(x, "5m") > 3', "calls 'foo'; known are abs, all"),
+    ],
+)
+def test_words_of_other_languages(when: str, says: str) -> None:
+    with pytest.raises(BadSpecification, match=says):
+        wr.Rules([("r", when)], key="k", time="at")

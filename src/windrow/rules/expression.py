@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windrow.aggregates import REGISTRY, Aggregate
+from windrow.aggregates.other_names import meant
 from windrow.errors import BadSpecification, BadValue, WindrowError
 from windrow.shared.line import Window, as_suffix_or_historical
 from windrow.slides import rows, time
@@ -207,6 +208,8 @@ class Reader:
             number_of = self._named(node.id)
             if number_of is not None:
                 return self._of_feature(number_of, node)
+            if node.id in ("true", "false"):  # a column of that name would always be missing
+                raise self._error(node, f"is not known: write {node.id.capitalize()}")
             self._columns.add(node.id)
             return _column(node.id), Operand(None, node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -236,8 +239,12 @@ class Reader:
             return _applied(abs, self._value(node.args[0], depth + 1)[0], self._text), None
         kind = AGGREGATES.get(name)
         if kind is None:
-            known = ", ".join(sorted(AGGREGATES))
-            raise self._error(node, f"calls {name!r}; known are abs, {known}")
+            known, word = ", ".join(sorted(AGGREGATES)), meant(name, REGISTRY)
+            near = REGISTRY[word].name if word else None
+            hint = f"; did you mean {near!r}?" if near in AGGREGATES else ""
+            if word == "Quantile":  # a call says no phi
+                hint = '; Rules(features={"high": (wr.Quantile("price", 0.95), "5m")}) names one'
+            raise self._error(node, f"calls {name!r}{hint}; known are abs, {known}")
         try:
             columns, window = self._arguments(node, name)
             aggregate = kind(*columns)
