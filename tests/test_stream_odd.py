@@ -152,6 +152,19 @@ def test_a_state_names_its_aggregates(aggregate: Any) -> None:
     assert _short(contract["aggregates"][0]) == shown
 
 
+def test_a_state_names_an_aggregate_once() -> None:
+    schema = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("x", pa.float64())])
+    aggregates = [
+        wr.Sum("x").over("short").alias("now"),
+        wr.Sum("x").over("long").alias("ever"),
+        wr.Sum("x").over("long").alias("again"),
+    ]
+    windows = {"short": wr.time(5), "long": wr.time(50)}
+    given = rolling(tie="any", windows=windows, aggregates=aggregates, overflow="null")
+    found = specification(plan_of(given, schema).contract())
+    assert [name for name, _, _ in found.outputs] == ["x_sum_short", "x_sum_long"]
+
+
 def test_zero_is_one_key_in_redis() -> None:
     assert key_name("user:", [-0.0]) == key_name("user:", [0.0]) == "user:0.0"
 

@@ -97,8 +97,9 @@ def lookup(checkpoint: str, key: Any, features: Any = None, session: Any = None)
     Exact: what a row at the frontier's time would be told of the rows before it. The stream may be
     running; it is a Spark job over one bucket's state, so it takes a second, not a millisecond.
     ``key``: the value, or a tuple for several columns. ``features``: the specification; needed for
-    aggregates of your own, aliases and ``min_rows``, which the state does not know. Counters
-    (``ApproxCount``, ``ApproxSum``) are left out: they answer rows, and a look is none.
+    aggregates of your own, ``min_rows``, and what answers are called by an alias or ``where``,
+    which the state does not know. Counters (``ApproxCount``, ``ApproxSum``) are left out: they
+    answer rows, and a look is none.
     """
     from windrow.spark import state_lookup
 

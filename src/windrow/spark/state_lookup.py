@@ -201,8 +201,12 @@ def _agreed(features: Rolling, contract: dict[str, Any]) -> Rolling:
         ("key", list(spec.key), contract["key"]),
         ("time", spec.time, contract["time"]),
         ("windows", {k: repr(w) for k, w in spec.windows.items()}, _windows(contract)),
-        ("aggregates", [_text(a) for a in spec.aggregates], contract["aggregates"]),
-        ("aggregates over windows", _pairs(spec), pairs_of(contract)),
+        ("aggregates", _once(map(_text, spec.aggregates)), _once(contract["aggregates"])),
+        (
+            "aggregates over windows",
+            _pairs(spec),
+            {k: _once(v) for k, v in pairs_of(contract).items()},
+        ),
     ):
         if mine != theirs:
             raise Refused(
@@ -220,7 +224,12 @@ def _pairs(spec: Rolling) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {label: [] for label in spec.windows}
     for _, aggregate, label in spec.outputs:
         found[label].append(_text(aggregate))
-    return found
+    return {label: _once(texts) for label, texts in found.items()}
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    """Each once: an aggregate may be asked for under several names, which a state has not."""
+    return list(dict.fromkeys(texts))
 
 
 def _text(aggregate: Aggregate) -> str:
@@ -230,11 +239,12 @@ def _text(aggregate: Aggregate) -> str:
 def specification(contract: dict[str, Any]) -> Rolling:
     """The specification that a state names: windrow's own aggregates, without their aliases."""
     windows = {label: _built(text) for label, text in _windows(contract).items()}
-    aggregates = [_aggregate(text, contract["kept"]) for text in contract["aggregates"]]
+    texts = _once(contract["aggregates"])
+    aggregates = [_aggregate(text, contract["kept"]) for text in texts]
     if "pairs" in contract:
         aggregates = [
             aggregate.over(*(label for label in windows if text in contract["pairs"][label]))
-            for aggregate, text in zip(aggregates, contract["aggregates"], strict=True)
+            for aggregate, text in zip(aggregates, texts, strict=True)
         ]
     spec = Rolling(
         key=contract["key"] or None,
