@@ -98,6 +98,7 @@ def test_an_encoding_that_is_not_said(tmp_path: Path, capsys: Any) -> None:
         ("%m/%d/%Y %I:%M %p", "MM/dd/yyyy hh:mm a"),
         ("%Y/%m/%d %H:%M:%S", "yyyy/MM/dd HH:mm:ss"),
         ("%d/%b/%Y:%H:%M:%S +0000", "dd/MMM/yyyy:HH:mm:ss Z"),
+        ("%d-%b-%Y %H:%M", "dd-MMM-yyyy HH:mm"),
     ],
 )
 def test_other_forms_of_times(form: str, pattern: str, tmp_path: Path, capsys: Any) -> None:
@@ -113,6 +114,14 @@ def test_one_digit_is_enough(tmp_path: Path, capsys: Any) -> None:
     _, text, answers = begun(tmp_path, capsys, "a.csv", content)
     assert 'timestampFormat = "d.M.yyyy"' in text
     assert [t.day for t in answers["at"].to_pylist()] == [t.day for t in TIMES]
+
+
+def test_days_of_eight_digits(tmp_path: Path, capsys: Any) -> None:
+    """Which are no numbers: between 20240131 and 20240201 lies a day, and not 70."""
+    content = csv("user,trade date,x", lambda i, at: f"u{i % 3},{at:%Y%m%d},{i}.5")
+    _, text, answers = begun(tmp_path, capsys, "a.csv", content)
+    assert 'timestampFormat = "yyyyMMdd"' in text
+    assert [t.date() for t in answers["trade date"].to_pylist()] == [t.date() for t in TIMES]
 
 
 def test_years_of_two_digits(tmp_path: Path, capsys: Any) -> None:
@@ -252,6 +261,9 @@ def test_times_with_gaps_are_told(tmp_path: Path, capsys: Any) -> None:
     [
         ("a.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
         ("a.csv", b"a,b\n1,2\n3\n", "row 3: it has 1 column, and the rows before it have 2: '3'"),
+        ("a.csv.gz", b"a,b\n1,2\n", "is not packed with gzip, or not all of it is there"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-12], "is not packed with gzip, or not all"),
+        ("a.json.gz", b'{"a": 1}', "is not packed with gzip, or not all of it is there"),
         ("a.json", b'[{"a": 1}, {"a": 2}]', "is one JSON array"),
         ("a.json", b'{"a": 1}\n{"a": ', "is not JSON with one object a line: JSON parse error"),
         ("a.parquet", b"no", "is not a Parquet file"),

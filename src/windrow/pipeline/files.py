@@ -122,7 +122,7 @@ def _read(source: Source, columns: dict[str, str], first: int | None) -> pa.Tabl
         raise BadValue(f"there is no {error}") from error
     except UnicodeDecodeError as error:
         raise BadValue(_not_unicode(files)) from error
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
         raise BadValue(_explained(error, source, files)) from error
     except pa.ArrowNotImplementedError as error:
         raise BadValue(f"{', '.join(files[:3])}: {error}") from error
@@ -202,6 +202,10 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
         return f"{name} is empty: there is not even a header"
     if source.format == "parquet" and ("magic bytes" in text or "minimum file footer" in text):
         return f"{name} is not a Parquet file"
+    if "inflate" in text or "compressed stream" in text:
+        return not_packed(name)
+    if isinstance(error, OSError):
+        return f"{name} cannot be read: {text.rpartition('Error: ')[2]}"
     reason = text.rpartition("Invalid: ")[2].partition(" in row")[0]
     if source.format == "json" and "changed from object to array" in text:
         return (
@@ -211,6 +215,11 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
     if source.format == "json":
         return f"{name} is not JSON with one object a line: {reason}"
     return f"{name}: {reason}"
+
+
+def not_packed(file: str) -> str:
+    """What is said of a file whose name ends with .gz, and that is something else."""
+    return f"{file} is not packed with gzip, or not all of it is there: is its name right?"
 
 
 def _column(files: list[str], source: Source, number: int) -> str:

@@ -31,6 +31,7 @@ _LETTERS = {
     "XXX": "%z",
     "xxx": "%z",
 }
+_WIDTHS = {"%Y": r"\d{4}", "%b": r"\w+", "%p": r"\w+"}
 _CENTURY = timedelta(36_525)
 _PART = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
@@ -81,6 +82,7 @@ def _days(texts: Any, form: str) -> Any:
     if "%d" not in form:
         return pa.nulls(len(texts), pa.int64())
     before, _, _ = form.partition("%d")
-    found = re.sub(r"%[A-Za-z]", r"\\w+", re.escape(before).replace("\\%", "%"))
+    escaped = re.escape(before).replace("\\%", "%")
+    found = re.sub(r"%[A-Za-z]", lambda part: _WIDTHS.get(part[0], r"\d{1,2}"), escaped)
     expression = f"^{found}\\s*(?P<day>\\d{{1,2}})" if found else "^\\s*(?P<day>\\d{1,2})"
     return pc.struct_field(pc.extract_regex(texts, expression), "day").cast(pa.int64())

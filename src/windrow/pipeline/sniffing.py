@@ -5,12 +5,14 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.pipeline.files import times_of
+from windrow.errors import WindrowError
+from windrow.pipeline.files import not_packed, times_of
 from windrow.pipeline.patterns import parsed
 
 _BYTES = 1 << 18
@@ -20,10 +22,14 @@ _NEARLY_TIME = re.compile(
     r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}\b|\d\d?[-/ ][A-Z][a-z]{2}[-/ ]\d).*"
 )
 _ONE_DIGIT = r"(^|[^\d:])\d[-./:]"
-_DAYS = ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "dd-MM-yyyy", "yyyy/MM/dd", "dd/MMM/yyyy")
+_DAYS = (
+    *("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "dd-MM-yyyy", "yyyy/MM/dd"),
+    *("dd/MMM/yyyy", "dd-MMM-yyyy", "dd MMM yyyy"),
+)
 _CLOCKS = ("", " HH:mm", " HH:mm:ss", " hh:mm a", " hh:mm:ss a", ":HH:mm:ss", ":HH:mm:ss Z")
 PATTERNS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 """How times are written where not as 2024-01-31 17:05, by Spark's letters; American ones first."""
+DIGITS = "yyyyMMdd"
 _COMMA = r"-?(\d{1,3}(\.\d{3})+|\d+),\d+"
 _GROUPS = r"-?\d{1,3}([,' ]\d{3})+(\.\d+)?"
 _COINS = r"[$€£¥]\s?-?\d[\d,.]*|-?\d[\d,.]*\s?[$€£¥%]"
@@ -40,8 +46,11 @@ def csv_options(file: str) -> dict[str, Any]:
     {'sep': ';', 'header': False}
     """
     opened: Any = gzip.open if file.endswith(".gz") else open
-    with opened(file, "rb") as stream:
-        beginning = stream.read(_BYTES)
+    try:
+        with opened(file, "rb") as stream:
+            beginning = stream.read(_BYTES)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise WindrowError(not_packed(file)) from error
     options: dict[str, Any] = {}
     encoding = _encoding(beginning)
     if encoding != "utf-8":
@@ -93,6 +102,23 @@ def written_as_ids(texts: pa.ChunkedArray, kind: pa.DataType) -> bool:
     sure = r"^(0\d+|\d{16,})$" if pa.types.is_floating(kind) else r"^0\d+$"
     digits = pc.all(pc.match_substring_regex(texts, r"^\d+$")).as_py()
     return bool(digits and pc.any(pc.match_substring_regex(texts, sure)).as_py())
+
+
+def written_as_days(texts: pa.ChunkedArray) -> bool:
+    """Whether all are days of our time in eight digits, ``DIGITS``.
+
+    >>> written_as_days(pa.chunked_array([["20240131"]]))
+    True
+    >>> written_as_days(pa.chunked_array([["20240132"]]))
+    False
+    """
+    present = texts.drop_null()
+    if not len(present) or not pc.all(pc.match_substring_regex(present, r"^\d{8}$")).as_py():
+        return False
+    days = parsed(present, DIGITS)
+    return days is not None and all(
+        end in _YEARS for end in pc.min_max(pc.year(days)).as_py().values()
+    )
 
 
 def written_as_times(texts: pa.ChunkedArray) -> bool:

@@ -15,10 +15,12 @@ from windrow.pipeline.building import Source
 from windrow.pipeline.data import MISSING_WORDS
 from windrow.pipeline.files import found_files, rows_of
 from windrow.pipeline.sniffing import (
+    DIGITS,
     csv_options,
     day_or_month,
     time_pattern,
     why_text,
+    written_as_days,
     written_as_ids,
     written_as_times,
 )
@@ -124,11 +126,13 @@ def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str]
     """The types of columns that would be taken for others, and the pattern of times if any, with
     what to look at."""
     columns: dict[str, str] = {}
+    days: list[str] = []
     counted = {f.name: f.type for f in table.schema if _is_numeric(f.type)}
     if source.format == "csv" and counted:
         digits = rows_of(source, dict.fromkeys(counted, "string"), _ROWS)
         ids = [name for name, kind in counted.items() if written_as_ids(digits[name], kind)]
         columns = dict.fromkeys(ids, "string")
+        days = [name for name in counted if _is_timely(name) and written_as_days(digits[name])]
     texts = [f.name for f in table.schema if pa.types.is_string(f.type)]
     columns |= {name: "timestamp" for name in texts if written_as_times(table[name])}
     known = "timestamp" in columns.values() or any(
@@ -136,8 +140,8 @@ def _with_forms(source: Source, table: pa.Table) -> tuple[Source, dict[str, str]
     )
     if source.format == "parquet" or known:
         return source, columns, None
-    for name in texts:
-        pattern = time_pattern(table[name])
+    for name in (*days, *texts):
+        pattern = DIGITS if name in days else time_pattern(table[name])
         if pattern is not None:
             options = {**source.options, "timestampFormat": pattern}
             source = Source(source.format, source.paths, options=options)
