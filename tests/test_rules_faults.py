@@ -183,3 +183,19 @@ def test_a_rule_that_is_changed_keeps_its_rows() -> None:
 def test_words_of_other_languages(when: str, says: str) -> None:
     with pytest.raises(BadSpecification, match=says):
         wr.Rules([("r", when)], key="k", time="at")
+
+
+def test_keys_keep_nothing_for_rules_that_are_gone() -> None:
+    named = {"rows": (wr.Count(), wr.time(9))}
+    rules = wr.Rules([("small", "x < 3")], key="k", time="at", features=named)
+    rules.add("wide", "rows >= 1 and x > 0")
+    rules.add("high", "x > 3")
+    rules.insert({"k": "a", "at": 0, "x": 6})
+    rules.remove("small")
+    rules.remove("wide")
+    for at in range(1, 40):
+        assert told(rules.add("busy", "rows >= 1")) == [f"{at - 1}: busy started for 'a'"]
+        rules.insert({"k": "a", "at": at, "x": 6})
+        rules.remove("busy")
+        assert rules.firing() == [("high", "a")]
+    assert len(rules._states["a"].values) == 1

@@ -169,10 +169,12 @@ class Rules:
 
     def remove(self, name: str) -> None:
         """Forget a rule; it does not stop firing, it is gone."""
-        rule = self._table.remove(name)
-        if not rule.simple:
-            for state in self._states.values():
+        rule, slot = self._table.remove(name)
+        for state in self._states.values():
+            if not rule.simple:
                 state.firing.discard(rule.number)
+            if slot is not None:
+                del state.values[slot : slot + 1]  # if it has come so far
         self._drop_unused()
 
     def _drop_unused(self) -> None:

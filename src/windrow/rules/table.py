@@ -29,7 +29,7 @@ class Table:
         self.users: Counter[int] = Counter()
         """How many rules are about each windowed aggregate."""
         self.slots = 0
-        """How many groups there ever were: keys keep a value for each that is simple."""
+        """How many groups there are: keys keep a value for each that is simple."""
         self.numbers = 0
         """How many rules there ever were."""
 
@@ -54,8 +54,8 @@ class Table:
         groups[name].add(guard.number, rule.number)
         return groups[name]
 
-    def remove(self, name: str) -> Rule:
-        """Forget a rule."""
+    def remove(self, name: str) -> tuple[Rule, int | None]:
+        """Forget a rule; and the slot of its group, where it was the last one in it."""
         rule = self.by_name.pop(name, None)
         if rule is None:
             raise BadSpecification(f"there is no rule {name!r}")
@@ -64,12 +64,16 @@ class Table:
         guard = rule.guard
         if guard is None:
             del self.unguarded[rule.number]
-            return rule
+            return rule, None
         groups, waits = self._groups(rule), (guard.operand, guard.sign)
         groups[waits].remove(guard.number, rule.number)
-        if not len(groups[waits]):
-            del groups[waits]
-        return rule
+        if len(groups[waits]):
+            return rule, None
+        gone = groups.pop(waits).slot
+        self.slots -= 1
+        for group in (*self.simple.values(), *self.guarded.values()):
+            group.slot -= group.slot > gone
+        return rule, gone
 
     def restore(self, rules: list[tuple[Rule, int | None]], slots: int, numbers: int) -> None:
         """Take over another table's rules, with the slots of the groups they are in."""
