@@ -120,3 +120,24 @@ def test_answers_that_cannot_be(aggregate: Any, says: str) -> None:
     table = TABLE.append_column("large", pa.array([2**63] * 5, pa.uint64()))
     with pytest.raises(WindrowError, match=re.escape(says)):
         wr.Rolling(windows=[wr.rows(2)], aggregates=[aggregate])(table)
+
+
+SHARE = np.float64(0.5)
+
+
+def test_arrays_and_numbers_of_numpy_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.array([2.0, 1.0])
+
+    class Weighed(Total):
+        identity = 0.0
+
+        def lift(x):
+            return x * weights[0] * SHARE
+
+    spec = wr.Rolling(windows=[wr.rows(1)], aggregates=[Weighed("x")])
+    assert "compiled" in spec.explain(TABLE)
+    assert spec(TABLE)["x_weighed_1rows"][0].as_py() == 1.5
+    weights[0] = 6.0
+    assert spec(TABLE)["x_weighed_1rows"][0].as_py() == 4.5
+    monkeypatch.setitem(globals(), "SHARE", np.float64(1.0))
+    assert spec(TABLE)["x_weighed_1rows"][0].as_py() == 9.0

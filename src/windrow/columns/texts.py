@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
+from hashlib import blake2b
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -123,7 +124,7 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[str, ...]:
-    """The numbers that a function names, and functions that it calls, as they are now.
+    """The numbers that a function names, NumPy's too, and functions that it calls, as they are now.
 
     >>> half = 0.5
     >>> constants(lambda x: x * half)
@@ -136,6 +137,9 @@ def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[str, ...]:
     for name, value in _named(function):
         if inspect.isfunction(value) or hasattr(value, "py_func"):
             found += constants(value, (*around, function))
+        elif isinstance(value, np.ndarray | np.generic):
+            content = blake2b(value.tobytes()).hexdigest()
+            found.append(f"{name} = {value.dtype} {value.shape} {content}")
         elif not isinstance(value, ModuleType):
             found += [text] if (text := _said(name, value)) is not None else []
     return tuple(found)
