@@ -62,6 +62,7 @@ class Rules:
         self._moments = Moments()
         self._states: dict[Any, KeyState] = {}  # in the order in which they came
         self._came = 0
+        self._fewer = False  # whether rules were removed, or refused, since the last event
         self._candidates = Candidates(self._hub)
         self._left: list[Change] = []
         for name, (aggregate, window) in (features or {}).items():
@@ -106,7 +107,7 @@ class Rules:
         try:
             return self._added(name, when, until)
         except BaseException:
-            self._drop_unused()
+            self._fewer = True
             raise
 
     def _added(self, name: str, when: str, until: str | None) -> list[Change]:
@@ -175,16 +176,28 @@ class Rules:
                 state.firing.discard(rule.number)
             if slot is not None:
                 del state.values[slot : slot + 1]  # if it has come so far
-        self._drop_unused()
+        self._fewer = True
 
     def _drop_unused(self) -> None:
-        """Let go of windowed aggregates that no rule is about and that have no name: they would
-        cost something with every event, and refuse those without their columns."""
-        named = set(self._named.values())
+        """With the next event, let go of windowed aggregates that no rule is about and that have no
+        name: they would cost something with every event, and refuse those without their columns."""
+        if not self._fewer:
+            return
+        self._fewer = False
+        used = self._used()
         for name, number in list(self._numbers.items()):
-            if not self._table.users[number] and number not in named:
+            if number not in used:
                 del self._numbers[name]
                 self._features.drop(number)
+        for key in self._hub.keys:  # of all keys at once, whichever comes next
+            self._hub.substream(key)
+
+    def _used(self) -> set[int]:
+        """The windowed aggregates that have a name, or that a rule is about."""
+        users = self._table.users
+        return {number for number in self._features.queries if users[number]}.union(
+            self._named.values()
+        )
 
     @property
     def rules(self) -> dict[str, str]:
@@ -194,7 +207,7 @@ class Rules:
     @property
     def columns(self) -> list[str]:
         """The columns that conditions and features look at."""
-        about = [query.aggregate.columns for query in self._features.queries.values()]
+        about = [self._features.queries[number].aggregate.columns for number in self._used()]
         return sorted(self._table.columns | {name for columns in about for name in columns})
 
     @property
@@ -210,6 +223,7 @@ class Rules:
     def insert(self, row: Mapping[str, Any]) -> list[Change]:
         """Take an event; which rules started or stopped for which keys, since the last one."""
         key, at = self._key_and_time(row)
+        self._drop_unused()
         lifted = self._hub.lifted(row, key, at)
         with self._told_later() as changes:
             if at is not None:
@@ -259,6 +273,7 @@ class Rules:
     def advance(self, now: Any) -> list[Change]:
         """Time has passed without an event: what started or stopped until then."""
         ticks = self._hub.ticks(now)
+        self._drop_unused()
         with self._told_later() as changes:
             if ticks is not None:
                 self._pass_time(ticks, changes)

@@ -88,7 +88,7 @@ def _read(rules: "Rules", reader: Bytes, given: Given) -> None:
         state = KeyState(dict(codec.decode(reader)), len(rules._states))
         state.values, state.firing, state.due = list(values), set(firing), due
         rules._states[as_key(key)] = state  # a NaN is the one that the hub has
-    rules._came = len(rules._states)
+    rules._came, rules._fewer = len(rules._states), True
     rules._left = [Change(rule, as_key(key), started, at) for rule, key, started, at in left]
     moments, states = rules._moments, rules._states.items()
     moments.restless, moments.never_negative = calm[0], set(calm[1])
