@@ -231,6 +231,14 @@ def test_line_breaks_within_quotes(tmp_path: Path, capsys: Any) -> None:
     assert "say source.options.multiLine = true" in errors
 
 
+def test_a_sample_has_a_line_for_each_row_and_whole_numbers(tmp_path: Path, capsys: Any) -> None:
+    content = csv('user,"sold\nat",x', lambda i, at: f"u{i % 3},{at},{i + 1234567}.25")
+    begun(tmp_path, capsys, "a.csv", content)
+    code, shown, _ = windrow(capsys, "run", tmp_path / "p.toml", "--sample", "2")
+    assert (code, len(shown.splitlines())) == (0, 4)
+    assert "1234567 " in shown
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

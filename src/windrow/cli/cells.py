@@ -40,11 +40,15 @@ def span(seconds: float) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value in a table."""
+    """A value in a table.
+
+    >>> cell(0.1234567), cell(1234567.8), cell(1e20)
+    ('0.123457', '1234568', '1e+20')
+    """
     if value is None:
         return "·"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
@@ -55,8 +59,9 @@ def cell(value: Any) -> str:
 
 def cells_of(table: Any) -> tuple[list[str], list[list[str]], list[bool]]:
     """Names, rows of cells, and which columns are numbers."""
-    names = list(table.column_names)
-    rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
+    columns = [column.to_pylist() for column in table.columns]
+    rows = [list(map(cell, row)) for row in zip(*columns, strict=True)]
+    names = [" ".join(name.split("\n")) for name in table.column_names]
     words = ("int", "float", "double", "decimal")
     numeric = [str(field.type).startswith(words) for field in table.schema]
     return names, rows, numeric
