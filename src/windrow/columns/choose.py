@@ -70,8 +70,8 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
         reason = "compiled; running sums of powers in three parts, each answer proven, or decided"
         return Plan("subtract_on_evict", f"{reason} exactly", None)
     elif ranges.slides and kind in (Sum, Mean, GeometricMean):
-        reason = "compiled; running sums in three exact parts, two_stacks_lite where values differ"
-        return Plan("subtract_on_evict", f"{reason} too much in size", None)
+        reason = "compiled; exact running sums, or two_stacks_lite where sizes differ too much"
+        return Plan("subtract_on_evict", reason, None)
     tree = not ranges.monotone
     asked_for = {None: "two_stacks_lite", "steady": "daba_lite", "greedy": "greedy"}
     algorithm = "b_int" if tree else asked_for[ranges.forced]
