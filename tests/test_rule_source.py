@@ -95,8 +95,9 @@ def test_a_file_that_is_being_written(tmp_path: Path, monkeypatch: pytest.Monkey
     source = reader(path)
     for finished, wanted in ((THIRD, THIRD), (BROKEN + "\n", None), (None, BROKEN)):
         path.write_text(BROKEN)
-        # of that module only: other threads of this process sleep too
-        clock = SimpleNamespace(time=time.time, sleep=sleep(finished))
+        # of that module only: other threads of this process sleep too; and no time goes by in it,
+        # so that a machine that is busy for a second does not find the file settled
+        clock = SimpleNamespace(time=lambda: path.stat().st_mtime, sleep=sleep(finished))
         monkeypatch.setattr(rule_source, "time", clock)
         found = source._look()
         assert (None if found is None else found[1]) == wanted
