@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.effort import examples
 from windrow.aggregates.power_sums import PowerSums
-from windrow.columns import power_sums, strips
+from windrow.columns import power_sums, strips, sums
 from windrow.columns.strip_kernels import strip_kernels
 from windrow.windows import Recalc, SubtractOnEvict
 
@@ -147,6 +147,45 @@ def test_regions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = data(kind, n, 3), data("walk", n, 4)
     for window in (wr.rows(40), wr.rows(200), wr.time(60), wr.time(30, ending=20)):
         check(x, y, np.zeros(n, np.bool_), window, [SINGLE[2], SINGLE[5], PAIRED[1]])
+
+
+TOUCHED: dict[str, Any] = {
+    "the row that leaves first": (wr.rows(40), None),
+    "rows between windows": (wr.time(2, ending=2), None),
+    "rows between windows of ticks": (wr.time(20), 50),
+    "rows before windows without any": (wr.time(20, ending=25), None),
+}
+"""Windows whose running sums add up, and take out, rows that no answer near them looks at."""
+
+
+@pytest.mark.parametrize("name", TOUCHED)
+@pytest.mark.parametrize("aggregate", [wr.Sum("x"), wr.Mean("x"), *SINGLE[:2], PAIRED[1]], ids=repr)
+def test_large_rows_outside_of_windows(
+    aggregate: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outlier leaves no trace, wherever it stands: at the border of a region, in a gap."""
+    window, every = TOUCHED[name]
+    for module in (strips, sums):
+        monkeypatch.setattr(module, "_REGION", 400)
+    n = 1300
+    generator = np.random.default_rng(5)
+    time = np.cumsum(generator.choice([1, 1, 3, 30], n))
+    x, y = generator.standard_normal(n), generator.standard_normal(n)
+    x[::97] = x[[358, 359, 360, 361]] = 1e14
+    table = pa.table({"at": time, "x": x, "y": y})
+    found, exact = (
+        wr.Rolling(
+            time="at",
+            tie="at",
+            windows={"w": window},
+            aggregates=[aggregate.alias("a")],
+            every=every,
+            algorithm=algorithm,
+        )(table)["a_w"].to_pylist()
+        for algorithm in ("auto", "recalc")
+    )
+    assert len(found) > 100
+    assert repr(found) == repr(exact)  # NaN is as good as NaN
 
 
 @pytest.mark.parametrize("aggregate", ALL, ids=repr)

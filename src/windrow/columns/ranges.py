@@ -98,6 +98,17 @@ class Ranges:
         lo, hi = self.of(np.array([first, last - 1]))
         return int(lo[0]), int(hi[1])
 
+    def touched(self, first: int, last: int) -> tuple[int, int]:
+        """The rows that running sums of the answers [first, last) add or take out.
+
+        Those that they look at; the row that leaves first, where ranges are the last rows; and what
+        lies before an empty range at the end.
+        """
+        start, end = self.span(first, last)
+        if self.lo is None:
+            return max(start - 1, 0), end
+        return start, max(end, int(self.lo[last - 1]))
+
     def widest(self, first: int, last: int) -> int:
         """No range of the answers [first, last) is longer than this."""
         if self.width is not None:

@@ -167,7 +167,7 @@ def _units_and_pieces(
         **gaps,
         input_count=count,
         no_bits=each("z# = U(0)", 8),
-        run_bits=each("y# = largest(#x, lo[j], run_end)", 12),
+        run_bits=each("y# = largest(#x, end, run_end)", 12),
         all_alike=each("alike(z#, y#)", 0).replace("\n", " and "),
         more_bits=each("z# = max(z#, y#)", 12),
         give_bits=each("bits_of[#] = z# >> U(1)", 8),

@@ -154,6 +154,7 @@ def pieces({inputs}, lo, hi, first, last, counts, ddof, fewest, out):
             while run < last and lo[run] < run_end:
                 run_end = max(hi[run], run_end)
                 run += 1
+            # rows between runs are added up and taken out, too
             {run_bits}
             if j > i and (end - start > 4096 or not ({all_alike})):
                 break

@@ -38,8 +38,7 @@ def strip_answers(
     bounds = (ranges.lo, ranges.hi)
 
     def region(first: int, last: int) -> None:
-        start, end = ranges.span(first, last)
-        end = max(end, ranges.span(last - 1, last)[0])  # the last range may be empty
+        start, end = ranges.touched(first, last)
         width = ranges.width
         sizes = [spread(x, start, end)[1] for x in inputs]
         fine, *found = module.units_of(*sizes, width or end - start, end - start)

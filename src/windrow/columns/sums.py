@@ -81,13 +81,13 @@ def float_sums(x: Array, ranges: Ranges, mean: bool = False) -> Array:
     checked: list[tuple[int, int]] = []  # not divided yet
 
     def region(first: int, last: int) -> None:
-        smallest, largest = spread(x, *ranges.span(first, last))
+        start, end = ranges.touched(first, last)
+        smallest, largest = spread(x, start, end)
         if largest == 0.0:
             out[first:last] = 0.0
             return
         if math.isfinite(largest):
             widest = float(ranges.widest(first, last))
-            start, end = ranges.span(first, last)
             most_added = widest if ranges.width is not None else float(end - start)
             units = exact_units(smallest, largest, most_added)
             if units is not None and ranges.may_subtract:
