@@ -150,28 +150,30 @@ def test_regions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TOUCHED: dict[str, Any] = {
-    "the row that leaves first": (wr.rows(40), None),
-    "rows between windows": (wr.time(2, ending=2), None),
-    "rows between windows of ticks": (wr.time(20), 50),
-    "rows before windows without any": (wr.time(20, ending=25), None),
+    "the row that leaves first": (wr.rows(40), None, [400 - 40]),
+    "rows between windows": (wr.time(9, ending=34), None, range(0, 1300, 97)),
+    "rows between windows of ticks": (wr.time(20), 50, range(0, 1300, 97)),
+    "rows around windows without the row itself": (wr.time(4, closed="neither"), None, [550]),
 }
 """Windows whose running sums add up, and take out, rows that no answer near them looks at."""
 
 
+@pytest.mark.parametrize("large", [1e6, 1e9, 1e14, 1e40])
 @pytest.mark.parametrize("name", TOUCHED)
 @pytest.mark.parametrize("aggregate", [wr.Sum("x"), wr.Mean("x"), *SINGLE[:2], PAIRED[1]], ids=repr)
 def test_large_rows_outside_of_windows(
-    aggregate: Any, name: str, monkeypatch: pytest.MonkeyPatch
+    aggregate: Any, name: str, large: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An outlier leaves no trace, wherever it stands: at the border of a region, in a gap."""
-    window, every = TOUCHED[name]
+    window, every, places = TOUCHED[name]
     for module in (strips, sums):
         monkeypatch.setattr(module, "_REGION", 400)
     n = 1300
     generator = np.random.default_rng(5)
     time = np.cumsum(generator.choice([1, 1, 3, 30], n))
     x, y = generator.standard_normal(n), generator.standard_normal(n)
-    x[::97] = x[[358, 359, 360, 361]] = 1e14
+    x[places] = large
+    x[950] = 1e50  # so that sums begin anew where they can
     table = pa.table({"at": time, "x": x, "y": y})
     found, exact = (
         wr.Rolling(
