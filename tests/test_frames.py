@@ -4,6 +4,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -116,6 +117,56 @@ def test_lazy_frames_are_collected() -> None:
     assert found["x_sum_2"].to_list() == [None, 2]
 
 
+class Giver:
+    """A table of a library that nobody here knows."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+EVENTS = pa.table({"k": ["a", "b", "a"], "t": [1, 2, 3], "x": [1.0, 2.0, 4.0]})
+RELATION = "select * from (values ('a', 1, 1.0), ('b', 2, 2.0), ('a', 3, 4.0)) events(k, t, x)"
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        Giver,
+        lambda table: pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
+        lambda _: duckdb.connect().sql(RELATION),
+    ],
+    ids=["a library", "reader", "DuckDB"],
+)
+def test_what_gives_itself_to_arrow_is_a_table(give: Any) -> None:
+    """And answers come back in a table of Arrow's."""
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(5)], aggregates=[wr.Sum("x")])
+    found = spec(give(EVENTS))
+    assert isinstance(found, pa.Table)
+    assert found.column_names == ["k", "t", "x", "x_sum_5"]
+    assert found["x_sum_5"].to_pylist() == [1, 2, 5]
+    assert spec.as_of(give(EVENTS), give(EVENTS))["x_sum_5"].to_pylist() == [None, None, 1]
+    assert "3 rows by k (2 keys)" in spec.explain(give(EVENTS))
+
+
+@pytest.mark.parametrize(
+    ("column", "way"),
+    [
+        (pa.chunked_array([[1, 2]]), "what it gives to Arrow is none: .*int64"),
+        (pl.Series([1, 2]), r"to_frame\(\) makes one of it$"),
+        (pd.Series([1, 2]), r"to_frame\(\) makes one of it$"),
+        (pa.array([1, 2]), "as a DuckDB relation$"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_column_is_no_table(column: Any, way: str) -> None:
+    kind = f"{type(column).__module__}.{type(column).__name__}"
+    with pytest.raises(WindrowError, match=f"a {kind} is not a table windrow knows: .*{way}"):
+        SUMS(column)
+
+
 # --- NumPy ---------------------------------------------------------------------------------------
 
 
@@ -211,7 +262,6 @@ MISTAKES: list[Any] = [
         ),
         r"type string: .* Convert texts first, with pandas.to_datetime\(\)",
     ),
-    (lambda: SUMS(TICKS.to_reader()), r"pyarrow.table\(...\) makes one"),
     (
         lambda: wr.Rolling(windows=TWO, aggregates=[wr.LongestRun("x")])(pa.table({"x": ["a"]})),
         "column 'x' has type string, which is no number",

@@ -430,6 +430,10 @@ class Moves(wr.Aggregate):
 
     identity = (0, 0, 0, 0)
 
+    def __init__(self, *columns: str, times: int = 1) -> None:
+        super().__init__(*columns)
+        self.times = times
+
     def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
         return (1, x, x, 0)
 
@@ -440,8 +444,8 @@ class Moves(wr.Aggregate):
             return a
         return (a[0] + b[0], a[1], b[2], a[3] + b[3] + abs(b[1] - a[2]))
 
-    def lower(p):  # type: ignore[no-untyped-def]  # noqa: N805
-        return p[3]
+    def lower(self, p):  # type: ignore[no-untyped-def]
+        return self.times * p[3]
 
 
 class Longest(wr.Aggregate):
@@ -472,8 +476,12 @@ def test_aggregates_of_ones_own(spark: Any, key: Any, options: Any) -> None:  # 
         identity = 0
         commutative = True
 
-        def lift(x):  # type: ignore[no-untyped-def]  # noqa: N805
-            return x * x
+        def __init__(self, column: str, factor: int) -> None:
+            super().__init__(column)
+            self.factor = factor
+
+        def lift(self, x):  # type: ignore[no-untyped-def]
+            return x * self.factor
 
         def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
             return a + b
@@ -482,7 +490,10 @@ def test_aggregates_of_ones_own(spark: Any, key: Any, options: Any) -> None:  # 
     spec = wr.Rolling(
         **(KEYED | {"key": key}),
         windows={"w": wr.time(50), "long": wr.time(250), "r": wr.rows(9)},
-        aggregates=[Moves("i"), Longest("s", least=2), GeoMean("p"), Here("i")],
+        aggregates=[
+            *(Moves("i", times=3), Longest("s", least=2), GeoMean("p")),
+            *(Here("i", 3), Here("i", 1 << 63 - 1).alias("wraps")),  # as compiled integers do
+        ],
     )
     found = check(spark, spec, table, partitions=4, **options)
     assert {"aa!", "éé!", "!"} & set(found["s_longest_w"].to_pylist())

@@ -142,7 +142,7 @@ def test_random_streams(
         windows=windows_of(seed),
         aggregates=[
             *(*AGGREGATES, *(STRUCTURES if SLOW else ())),
-            *(Moves("i"), GeoMean("p"), Longest("s", least=1)),
+            *(Moves("i", times=2), GeoMean("p"), Longest("s", least=1)),
         ],
         min_rows=seed % 3,
     )

@@ -14,6 +14,7 @@ from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling, window_columns
 
 _NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"))
 _WHOLE_IN_FLOATS = 1 << 53
 
 
@@ -84,9 +85,18 @@ def _is(table: Any, module: str, name: str) -> bool:
 
 
 def _collected(table: Any) -> Any:
+    """The table itself where its type is known; a table of Arrow's of what gives itself so."""
     if isinstance(table, pa.RecordBatch):
         return pa.Table.from_batches([table])
-    return table.collect() if _is(table, "polars", "LazyFrame") else table
+    if _is(table, "polars", "LazyFrame"):
+        return table.collect()
+    known = isinstance(table, pa.Table) or any(_is(table, *kind) for kind in _FRAMES)
+    if known or hasattr(table, "to_frame") or not hasattr(table, "__arrow_c_stream__"):
+        return table
+    try:
+        return pa.table(table)
+    except (TypeError, ValueError) as error:  # one column, say
+        raise _no_table(table, f"; what it gives to Arrow is none: {error}") from error
 
 
 def _names_of(table: Any) -> list[str]:
@@ -103,15 +113,17 @@ def _names_of(table: Any) -> list[str]:
     more = ""
     if hasattr(table, "to_frame"):
         more = "; to_frame() makes one of it"
-    elif hasattr(table, "__arrow_c_stream__"):
-        more = "; pyarrow.table(...) makes one of it"
     elif isinstance(table, list):
         more = "; pyarrow.Table.from_pylist(...) makes one of rows"
+    raise _no_table(table, more)
+
+
+def _no_table(table: Any, more: str) -> BadSpecification:
     kind = f"{type(table).__module__}.{type(table).__name__}".removeprefix("builtins.")
-    raise BadSpecification(
+    return BadSpecification(
         f"a {kind} is not a table windrow knows: use a pyarrow Table or RecordBatch, a pandas or "
-        "Polars DataFrame, or a dict of NumPy arrays"
-        f"{more}"
+        "Polars DataFrame, a dict of NumPy arrays, or anything that gives itself to Arrow, as a "
+        f"DuckDB relation{more}"
     )
 
 

@@ -15,6 +15,7 @@ from numba.np.numpy_support import as_dtype
 
 from windrow.aggregates import EMPTY, Aggregate, canonical
 from windrow.columns.jit import njit
+from windrow.columns.options import NotPlain, without_self
 from windrow.columns.plain import twin
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.template import from_functions, load, load_with, render
@@ -54,8 +55,8 @@ def compile_aggregate(
         return Compiled(None, None, reason)
     aggregate = twin(aggregate, kinds)
     functions = (getattr(aggregate, name) for name in _FUNCTIONS)  # an instance may have its own
-    plain = tuple(getattr(function, "__func__", function) for function in functions)
-    key = (type(aggregate), plain, kinds, nulls, lifted, _said_now(aggregate))
+    written = tuple(getattr(function, "__func__", function) for function in functions)
+    key = (type(aggregate), written, kinds, nulls, lifted, _said_now(aggregate))
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)
     return _KNOWN[key]
@@ -69,7 +70,21 @@ def _said_now(aggregate: Aggregate) -> tuple[Any, ...]:
     texts = getattr(aggregate, "_texts", None)
     if texts is not None:
         return tuple(text for made in texts.values() for text in made.items())
-    return tuple(constants(getattr(aggregate, name)) for name in _FUNCTIONS)
+    plain = [_plain(aggregate, name) for name in _FUNCTIONS]
+    return tuple(each if isinstance(each, str) else constants(each) for each in plain)
+
+
+def _plain(aggregate: Aggregate, name: str) -> Any:
+    """One of the functions without ``self``; or why there is none, as a text."""
+    function = getattr(aggregate, name)
+    if not inspect.ismethod(function):
+        return function
+    if function.__func__.__module__.partition(".")[0] == "windrow":
+        return f"its {name} is one of windrow's that checks values as Python does"
+    try:
+        return without_self(function)
+    except NotPlain as problem:
+        return f"{name} uses self: {problem}"
 
 
 def _compile(
@@ -86,9 +101,9 @@ def _compile(
     functions: dict[str, Any] = {}
     texts: dict[str, Definitions] = dict(getattr(aggregate, "_texts", {}))
     for name in _FUNCTIONS:
-        functions[name] = getattr(aggregate, name)
-        if inspect.ismethod(functions[name]):
-            return Compiled(None, None, f"{name} uses self: only plain functions are compiled")
+        functions[name] = _plain(aggregate, name)
+        if isinstance(functions[name], str) and name not in texts:
+            return Compiled(None, None, functions[name])
     if lifted or functions["lift"] is canonical:
         several = lifted and isinstance(identity, tuple)
         functions["lift"] = _tuple_of(len(fields)) if several else _value
@@ -100,6 +115,8 @@ def _compile(
     source = _source(functions, texts)
     names: dict[str, Any] = {}
     if source is None:  # then the compiled code is not kept on disk
+        if any(isinstance(function, str) for function in functions.values()):
+            return Compiled(None, None, "the text of its functions is not known")
         source = ""
         names = {name: njit(function) for name, function in functions.items()}
     text = f"from math import inf, nan\n\nidentity = {identity!r}\n\n{source}\n"
@@ -202,7 +219,7 @@ _TEXTS: dict[Any, Definitions] = {}
 
 def keep_texts(aggregate: Aggregate) -> None:
     """Let the functions' text travel with the aggregate, to where no file has it."""
-    found = {name: definitions(name, getattr(aggregate, name)) for name in _FUNCTIONS}
+    found = {name: definitions(name, _plain(aggregate, name)) for name in _FUNCTIONS}
     aggregate._texts = {name: text for name, text in found.items() if text is not None}  # type: ignore[attr-defined]
 
 

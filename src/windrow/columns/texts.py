@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from windrow.columns.options import TEXT
+
 _MODULES = {"math": math, "numpy": np}
 _IMPORTED = {"math": math, "np": np}
 """What generated modules import."""
@@ -100,7 +102,7 @@ def _text(name: str, function: Any) -> str | None:
     if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
         return None
     try:
-        text = textwrap.dedent(inspect.getsource(function))
+        text = function.__dict__.get(TEXT) or textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         return None
     text = _DECORATED.sub("", text, count=1)
