@@ -93,19 +93,20 @@ def _option(owner: Any, name: str, around: tuple[FunctionType, ...]) -> Any:
 def _rewritten(function: FunctionType) -> _Rewritten | str:
     """The method's text with names for what it takes from its first parameter, or why not."""
     try:
-        [definition] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        source = textwrap.dedent(inspect.getsource(function))
+        [definition] = ast.parse(source).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return "its text is not known"
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         return "only a def without decorators can do without self"
+    if definition.name != function.__name__:  # the file has changed since
+        return "its text is not known"
     parameters = definition.args.posonlyargs or definition.args.args
     first = parameters.pop(0).arg
-    names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    arguments = {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
-    if first in arguments:
+    if any(isinstance(node, ast.arg) and node.arg == first for node in ast.walk(definition)):
         return f"{first} means several things in it"
     prefix = "self_"
-    while any(name.startswith(prefix) for name in names | arguments):
+    while prefix in source:
         prefix += "_"
     options = _Options(first, prefix)
     options.visit(definition)
