@@ -11,8 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import windrow as wr
+from tests.effort import examples
+from tests.test_rolling import check
 from windrow.errors import WindrowError
 
 LARGE = 2**53 + 1
@@ -326,3 +330,42 @@ def test_an_origin_far_from_the_times() -> None:
     noon = dt.datetime(2024, 1, 1, 0, 0, 30)
     shifted = wr.Rolling(time="t", windows=["1m"], aggregates=[wr.Count()], every="1m", origin=noon)
     assert shifted(NAIVE)["t"].to_pylist() == [dt.datetime(1970, 1, 1, 0, 0, 30)]
+
+
+# --- times far apart -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["365d", "36500d"])
+def test_a_century_of_nanoseconds(window: str) -> None:
+    """pandas keeps days in them; a lifetime of prices is no reason to refuse."""
+    days = pd.date_range("1925-01-01", "2024-12-31", freq="30D")
+    frame = pd.DataFrame({"day": days, "x": np.arange(len(days)) % 7.0})
+    assert str(frame["day"].dtype) == "datetime64[ns]"
+    spec = wr.Rolling(time="day", windows=window, aggregates=[wr.Max("x"), wr.Count()])
+    found = spec(frame)
+    theirs = frame.expanding() if window == "ever" else frame.rolling(window, on="day")
+    assert found[f"x_max_{window}"].equals(theirs["x"].max().rename(f"x_max_{window}"))
+    assert found[f"count_{window}"].tolist() == theirs["x"].count().tolist()
+
+
+@given(
+    st.lists(
+        st.one_of(st.integers(-(1 << 62), 1 << 62), st.integers(-9, 9)), min_size=1, max_size=12
+    ),
+    st.one_of(st.integers(1, 1 << 62), st.integers(1, 5)),
+    st.sampled_from(["right", "left", "both", "neither"]),
+    st.one_of(st.just(0), st.integers(0, 1 << 60)),
+)
+@examples(100)
+def test_times_far_from_0(times: list[int], length: int, closed: Any, ending: int) -> None:
+    """Either right, or refused because int64 cannot hold where a window begins."""
+    table = pa.table({"t": pa.array(times, pa.int64()), "x": list(range(len(times)))})
+    window = wr.time(length, closed=closed, ending=ending)
+    spec = wr.Rolling(time="t", windows={"w": window}, aggregates=[wr.Sum("x"), wr.Count()])
+    span = max(times) - min(times) + 1
+    reach = max(map(abs, times)) + min(length, span + 1) + min(ending, span + 1)
+    if max(reach, span) + 2 >= 1 << 63:
+        with pytest.raises(WindrowError, match="too far from 0"):
+            spec(table)
+        return
+    check(spec, table)

@@ -18,8 +18,6 @@ from windrow.slides import Kept, Rows, Time, WindowSpec
 from windrow.support import require
 from windrow.times import Duration
 
-LIMIT = 1 << 62
-
 
 def prepare(spec: Rolling, table: pa.Table, runs: Array | None = None) -> Prepared:
     """Check the specification against the table, and sort, unless the keys' runs are known."""
@@ -167,9 +165,10 @@ def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
     youngest = int(table.time[ends[kept] - 1].max())
     oldest = int(table.time[starts[kept]].min())
     span = youngest - oldest + 1
-    if max(abs(youngest), abs(oldest)) + 3 * span >= LIMIT:
-        raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     length, ending, after = (min(x, span + 1) for x in found)
+    farthest = max(abs(youngest), abs(oldest)) + length + max(ending, after)
+    if max(farthest, span) + 2 > np.iinfo(np.int64).max:
+        raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     return length, ending, after
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from windrow.columns import bounds as find
 from windrow.columns.answers import answer
 from windrow.columns.column import array_of, plain_column, typed
-from windrow.columns.engine import LIMIT, lengths
+from windrow.columns.engine import lengths
 from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges, thread_count
@@ -18,6 +18,7 @@ from windrow.slides import Time
 from windrow.times import clock_of
 
 _MOST_TICKS = 1 << 31
+_LIMIT = 1 << 62
 
 
 @njit(cache=True)
@@ -55,14 +56,15 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     # exact lengths, not those cut to the table's span: ticks go on after the last row
     full = [
         (
-            table.clock.length(w.length, label),
+            min(table.clock.length(w.length, label), _LIMIT),
             table.clock.length(w.ending, label) if w.ending else 0,
         )
         for label, w in windows
     ]
-    reach = max(length + ending for length, ending in full)
-    delay = min(ending for _, ending in full)
-    _check_reach(table, step, reach)
+    ends = [both for (_, w), both in zip(windows, full, strict=True) if w.kind != "ever"]
+    reach = max(length + ending for length, ending in ends)
+    delay = min(ending for _, ending in ends)
+    _check_reach(table, step, max(reach, *(ending for _, ending in full)))
     tick_offsets = np.zeros(len(table.offsets), np.int64)
     nothing = np.empty(0, np.int64)
     arguments = (table.offsets, table.time, step, origin, reach - delay, delay, tick_offsets)
@@ -93,7 +95,8 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
             hi,
         )
         ranges[label] = Ranges(lo, hi, total, None, thread_count(spec.threads))
-        live |= hi > lo
+        if window.kind != "ever":  # ticks last as long as windows that end
+            live |= hi > lo
     out: dict[str, Any] = {}
     runs = np.repeat(np.arange(len(table.offsets) - 1), np.diff(tick_offsets))
     first_rows = table.offsets[:-1][runs]
@@ -113,7 +116,7 @@ def _check_reach(table: Prepared, step: int, reach: int) -> None:
     if not table.size:
         return
     far = max(abs(int(table.time.min())), abs(int(table.time.max())))
-    if far + reach + step >= LIMIT:
+    if far + reach + step >= _LIMIT:
         raise BadSpecification(
             "every=: ticks go on until the longest window is empty, which is too far from 0 for "
             "int64: take shorter windows, or a shorter every="

@@ -33,7 +33,7 @@ _HASHABLE = (
 _QUANTILES = 256
 _SHARE, _SEED, _ENOUGH = 0.1, 7, 20_000
 _TINY = 50_000
-_LIMIT = 1 << 62
+_LIMIT = 1 << 63
 _CHANGED = (
     "windrow: a row is before or after all those that were counted first, so the table gives other "
     "rows each time it is read: cache() it, or write it down first"
@@ -152,10 +152,11 @@ def lay_out(
         line.first = first
         first += line.stretches
     span = max((line.times[-1] - line.times[0] for line in lines), default=1)
-    if any(max(map(abs, line.times)) + 3 * span >= _LIMIT for line in lines):
-        raise BadSpecification(f"column {column!r}: its times are too far from 0 for int64")
     most = max((line.rows for line in lines), default=1)
     layout = Layout(lines, reaches_of(spec, schema, span, most), column)
+    farthest = max((max(map(abs, line.times)) for line in lines), default=0)
+    if farthest + max(max(-reach.start, reach.end) for reach in layout.reaches) + 2 >= _LIMIT:
+        raise BadSpecification(f"column {column!r}: its times are too far from 0 for int64")
     if layout.by_place and lines:
         _count_places(df, spec, schema, layout)
     return layout
