@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.columns.bucket import Bucket
-from windrow.columns.stream_plan import Head, StreamPlan, Turn
+from windrow.columns.stream_plan import FOR_EVER, Head, StreamPlan, Turn
 from windrow.columns.stretch import Reach
 from windrow.slides import Rows
+from windrow.times import EVER
 
 END = 10**9
 """After every row."""
@@ -76,11 +77,13 @@ class MemoryStore:
 
 
 def reach_of(label: str, window: Any) -> Reach:
-    if isinstance(window, Rows):
-        assert isinstance(window.within, int)
-        return Reach(label, "time", 1 - window.within, 1)
-    start = -window.ending - window.length + (0 if window.includes_start else 1)
-    return Reach(label, "time", start, -window.ending + (1 if window.includes_end else 0))
+    rows = isinstance(window, Rows)
+    length = window.within if rows else window.length
+    if rows:
+        window = wr.time(length)
+    start = -window.ending - (0 if length == EVER else length) + (0 if window.includes_start else 1)
+    end = -window.ending + (1 if window.includes_end else 0)
+    return Reach(label, "time", -FOR_EVER if length == EVER else start, end)
 
 
 def plan_of(spec: wr.Rolling, schema: pa.Schema, **options: Any) -> StreamPlan:
@@ -128,12 +131,20 @@ class Stream:
         return turn
 
     def end(self) -> None:
-        """Everything is answered, and nothing is kept."""
+        """Everything is answered, and nothing is kept but what is kept for ever."""
         self.turn(None, END)
         self.turn(None, END + 1)
+        if self.lasts:
+            assert self.store.waiting.held == {}
+            return
         assert self.store.log.held == {}
         assert self.store.waiting.held == {}
         assert self.head.log_rows == self.head.log_bytes == self.head.waiting_bytes == 0
+
+    @property
+    def lasts(self) -> bool:
+        """Whether anything is kept for ever."""
+        return any(reach.start == -FOR_EVER for reach in self.plan.reaches.values())
 
     def found(self) -> pa.Table:
         return pa.concat_tables(self.answered, promote_options="permissive")
@@ -152,9 +163,19 @@ def windows(draw: Any, most: int = 200) -> dict[str, Any]:
         ),
         "rows": st.builds(wr.rows, st.integers(1, 20), within=length),
         "rows_past": st.builds(wr.rows, st.integers(1, 9), ending=st.integers(1, 9), within=length),
+        "ever": st.builds(wr.time, st.just("ever"), closed=st.sampled_from(["right", "left"])),
+        "ever_past": st.builds(wr.time, st.just("ever"), ending=shift),
+        "rows_ever": st.builds(wr.rows, st.integers(1, 9), within=st.just("ever")),
     }
     labels = draw(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=3, unique=True))
     return {label: draw(kinds[label]) for label in labels}
+
+
+def fitting(chosen: dict[str, Any], aggregates: list[Any]) -> list[Any]:
+    """Those of the aggregates that a stream has over all of these windows."""
+    if all(window.kind != "ever" for window in chosen.values()):
+        return aggregates
+    return [a for a in aggregates if a.kind == "bounded"] or [wr.Count()]
 
 
 def some(aggregates: list[Any], most: int = 5) -> st.SearchStrategy[list[Any]]:

@@ -5,13 +5,15 @@ from typing import Any
 
 import windrow as wr
 from windrow.slides import Bounds, Rows, Time
-from windrow.times import NANOSECONDS, Duration
+from windrow.times import EVER, NANOSECONDS, Duration
 from windrow.windows import Recalc
 
 Row = dict[str, Any]
 
 
 def amount(length: Any, unit: str | None) -> int:
+    if length == EVER:
+        return 1 << 70
     if isinstance(length, Duration):
         assert unit is not None
         return length.nanoseconds // NANOSECONDS[unit]

@@ -20,6 +20,7 @@ from tests.buckets import (
     MemoryStore,
     Stream,
     disorder,
+    fitting,
     plan_of,
     run,
     small_spec,
@@ -58,7 +59,7 @@ def test_a_stream_equals_one_call(
         time="t",
         tie="id",
         windows=chosen,
-        aggregates=aggregates,
+        aggregates=fitting(chosen, aggregates),
         min_rows=data.draw(st.integers(0, 2)),
         nan=data.draw(st.sampled_from(["value", "missing"])),
     )

@@ -335,7 +335,7 @@ def test_an_origin_far_from_the_times() -> None:
 # --- times far apart -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("window", ["365d", "36500d"])
+@pytest.mark.parametrize("window", ["365d", "36500d", "ever"])
 def test_a_century_of_nanoseconds(window: str) -> None:
     """pandas keeps days in them; a lifetime of prices is no reason to refuse."""
     days = pd.date_range("1925-01-01", "2024-12-31", freq="30D")

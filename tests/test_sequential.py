@@ -17,7 +17,7 @@ from tests.effort import examples
 from tests.spark_session import assert_same, frame, spark  # noqa: F401
 from tests.stream_session import Pipe, arrival, with_times
 from windrow.approx import Count, OverTime, Sum
-from windrow.columns import counter_cells
+from windrow.columns import key_chunks
 from windrow.columns.bucket import Bucket
 from windrow.columns.carry import Carry, run_sorted
 from windrow.columns.sequential import machines_of
@@ -215,7 +215,7 @@ def test_streams_equal_one_call(spec: wr.Rolling, table: pa.Table, chunk: int, d
     came, lateness = data.draw(disorder(table))
     sizes = data.draw(st.lists(st.integers(0, 60), min_size=1, max_size=6).filter(any))
     stream = Stream(without_reach(spec, table.schema))
-    before, counter_cells.CHUNK = counter_cells.CHUNK, chunk
+    before, key_chunks.CHUNK = key_chunks.CHUNK, chunk
     try:
         run(stream, came, lateness, [max(size, 8) if size else 0 for size in sizes])
         timed = all(machine.timed for machine in machines_of(spec, _integers()))
@@ -224,7 +224,7 @@ def test_streams_equal_one_call(spec: wr.Rolling, table: pa.Table, chunk: int, d
         else:
             stream.turn(None, 10**9)
     finally:
-        counter_cells.CHUNK = before
+        key_chunks.CHUNK = before
     assert_same(stream.found(), spec(table), spec)
     if not timed:
         distinct = len({tuple(row[n] for n in spec.key) for row in table.to_pylist()})
@@ -295,7 +295,7 @@ def test_on_streams_what_is_out_of_range_is_null_and_counted() -> None:
 
 
 def test_idle_keys_are_dropped_and_chunks_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter_cells, "CHUNK", 1000)
+    monkeypatch.setattr(key_chunks, "CHUNK", 1000)
     spec = total([wr.time(20)], maximum=100, tick=2)
     schema = pa.schema({"k": pa.int64(), "t": pa.int64(), "x": pa.int64()})
     stream = Stream(without_reach(spec, schema))

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from windrow.aggregates import EMPTY, Aggregate, Partial, Schema, Several
 from windrow.errors import BadValue, NotMonotone
 from windrow.policies import Policy
-from windrow.windows import Amta, Fiba, MonoidTree, Window
+from windrow.windows import Amta, Fiba, MonoidTree, RunningTotal, Window
 
 
 class Held(Protocol):
@@ -75,6 +75,36 @@ class InQueue:
 
     def __len__(self) -> int:
         return len(self._times)
+
+
+class InTotal:
+    """A running total, from which nothing leaves, with the times of its first and last row."""
+
+    def __init__(self, window: RunningTotal) -> None:
+        self.window: Window = window
+        self.lift: Callable[[Any], Partial] = window.lift
+        self.query: Callable[[], Any] = window.query
+        self._ends: tuple[int | None, int | None] = (None, None)
+
+    def push(self, ticks: int | None, partial: Partial) -> None:
+        """A row at the young end."""
+        self.window.push(partial)
+        self._ends = (ticks if len(self.window) == 1 else self._ends[0], ticks)
+
+    def count_before(self, ticks: int) -> int:
+        """None that may leave."""
+        return 0
+
+    def evict(self, n: int) -> None:
+        """Nothing leaves."""
+        self.window.bulk_evict(n)
+
+    def ends(self) -> tuple[int | None, int | None]:
+        """The times of the oldest and of the youngest row."""
+        return self._ends
+
+    def __len__(self) -> int:
+        return len(self.window)
 
 
 class InFingerTree:

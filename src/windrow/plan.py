@@ -12,6 +12,7 @@ from windrow.windows import (
     DabaLite,
     Fiba,
     MonotoneDeque,
+    RunningTotal,
     SubtractOnEvict,
     TwoStacksLite,
     Window,
@@ -72,11 +73,12 @@ def choose(
     policy: bool = False,
     stored: bool = False,
     late: bool = False,
+    ever: bool = False,
 ) -> Choice:
     """The algorithm to use: the forced one, or the first rung that can handle the aggregate.
 
     ``policy``: rows leave when a rule about aggregates says so. ``stored``: in a store. ``late``:
-    rows enter at their place, whenever they come.
+    rows enter at their place, whenever they come. ``ever``: no row ever leaves.
     """
     if latency not in (None, "worst_case"):
         raise BadSpecification(f'latency= is None or "worst_case", not {latency!r}')
@@ -99,6 +101,8 @@ def choose(
         if algorithm not in ("auto", "Amta", Amta):
             raise Refused(f"algorithm={algorithm!r} cannot do that; Amta can: {why}")
         return Choice(Amta, why)
+    if ever and algorithm == "auto":
+        return Choice(RunningTotal, "no row ever leaves, so none is kept")
     if algorithm == "auto":
         for rung in LADDER:
             if rung.when(latency) and rung.algorithm.refuses(aggregate) is None:

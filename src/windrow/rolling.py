@@ -366,6 +366,11 @@ def _every(given: Any, windows: Mapping[str, WindowSpec]) -> Duration | int | No
             raise BadSpecification(
                 f"every= needs windows of time that do not look ahead; {name!r} is not one"
             )
+    if windows and all(window.kind == "ever" for window in windows.values()):
+        raise BadSpecification(
+            "every=: a key would have ticks for ever. Add a window of time, which ticks then last "
+            "as long as; as_of() has the answers at any times"
+        )
     return every
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 from windrow.errors import BadSpecification
 from windrow.policies import Policy
 from windrow.support import WindowKind
-from windrow.times import Duration, Length, duration
+from windrow.times import EVER, Duration, Length, duration
 
 Closed = Literal["right", "left", "both", "neither"]
 
@@ -63,8 +63,12 @@ class Time(_Joinable):
     closed: Closed = "right"
     ending: Duration | int = 0
     after: Duration | int = 0
-    kind: ClassVar[WindowKind] = "time"
     needs_time: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> WindowKind:
+        """What rows leave by: their age, or nothing."""
+        return "ever" if self.length == EVER else "time"
 
     @property
     def label(self) -> str:
@@ -217,7 +221,8 @@ def rows(n: int, *, ending: int = 0, after: int = 0, within: Length | None = Non
     ``ending=k``: the n rows that end k rows ago. ``after=k``: and the k rows that follow (in
     tables, where they are known). ``within="30d"``: of those n rows, only the ones with times in
     (t − 30 days, t], t being the current row's time, as ``time("30d")`` would cut them; integer
-    times take an integer.
+    times take an integer. Streams want it said: ``within="ever"`` keeps the last rows of every key
+    for good.
 
     >>> rows(100).label, rows(100, ending=5).label, rows(100, within="30d").label
     ('100rows', '100rows_ending_5', '100rows_within_30d')
@@ -239,7 +244,7 @@ def rows(n: int, *, ending: int = 0, after: int = 0, within: Length | None = Non
             "rows(): a window reaches back for a limited time (within) or looks ahead (after), "
             "not both"
         )
-    limit = duration(within, "rows(within=)")
+    limit = _span(within, "rows(within=)")
     if _amount(limit) <= 0:
         raise BadSpecification(f"rows(): within must be positive, not {within!r}")
     return Rows(int(n), int(ending), within=limit)
@@ -257,16 +262,16 @@ def time(
     ``closed="left"`` is [t − length, t), ``"both"`` and ``"neither"`` likewise: ``left`` and
     ``neither`` leave out the current row and all with its time. ``ending="10m"`` shifts the whole
     window back; ``after="5m"`` extends it to t + 5 minutes (in tables, where that is known).
-    Integer times take integer lengths in the same unit.
+    Integer times take integer lengths in the same unit. ``time("ever")`` is all rows up to t.
 
-    >>> time("1 hour", ending="10m").label
-    '1h_ending_10m'
+    >>> time("1 hour", ending="10m").label, time("ever", closed="left").label
+    ('1h_ending_10m', 'ever_left')
     """
     if closed not in get_args(Closed):
         raise BadSpecification(
             f"time(): closed is one of {', '.join(get_args(Closed))}, not {closed!r}"
         )
-    span = duration(length, "time()")
+    span = _span(length, "time()")
     if _amount(span) <= 0:
         raise BadSpecification(f"time(): the length must be positive, not {length!r}")
     shifts = []
@@ -274,7 +279,8 @@ def time(
         shift = duration(0 if given is None else given, f"time({name}=)")
         if _amount(shift) < 0:
             raise BadSpecification(f"time(): {name} must not be negative, not {given!r}")
-        if given is not None and isinstance(span, Duration) != isinstance(shift, Duration):
+        mixed = isinstance(span, Duration) != isinstance(shift, Duration)
+        if given is not None and span != EVER and mixed:
             raise BadSpecification(
                 f"time(): length {length!r} and {name} {given!r} must both have a unit, or neither"
             )
@@ -294,12 +300,19 @@ def bounds(low: str, high: str) -> Bounds:
     return Bounds(low, high)
 
 
+def _span(length: Length, what: str) -> Duration | int:
+    """A length of time, which may be all of it."""
+    if isinstance(length, str) and length.strip().lower() == "ever":
+        return EVER
+    return duration(length, what)
+
+
 def _amount(length: Duration | int) -> int:
     return length.nanoseconds if isinstance(length, Duration) else length
 
 
 def as_window(candidate: Any) -> WindowSpec:
-    """A window, also from its short form: ``"1h"`` is ``time("1h")``."""
+    """A window, also from its short form: ``"1h"`` is ``time("1h")``, ``"ever"`` all so far."""
     if isinstance(candidate, Rows | Time | Bounds | Kept):
         return candidate
     if isinstance(candidate, str):

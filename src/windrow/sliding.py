@@ -5,14 +5,14 @@ from typing import Any, Literal, Self
 from windrow.aggregates import Aggregate, as_aggregate
 from windrow.durable import Durable
 from windrow.errors import BadSpecification, Refused, StoreConflict
-from windrow.held import Held, InFingerTree, InQueue, InTree
+from windrow.held import Held, InFingerTree, InQueue, InTotal, InTree
 from windrow.moving import Moving
 from windrow.plan import Latency, choose
 from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
 from windrow.stores import Store
 from windrow.support import require
 from windrow.times import Duration, Length, duration
-from windrow.windows import Amta, Fiba, MonoidTree
+from windrow.windows import Amta, Fiba, MonoidTree, RunningTotal
 
 
 class Sliding:
@@ -70,8 +70,9 @@ class Sliding:
         stored = store is not None or name is not None
         searches = isinstance(policy, Kept)
         self._inserts_late = self._check_late(late, lateness, searches or stored)
+        ever = policy.kind == "ever"
         self.choice = choose(
-            self.aggregate, algorithm, latency, searches, stored, self._inserts_late
+            self.aggregate, algorithm, latency, searches, stored, self._inserts_late, ever
         )
         self._lateness = None if lateness is None else duration(lateness, "lateness=")
         if self._lateness is not None and _amount(self._lateness) < 0:
@@ -107,6 +108,8 @@ class Sliding:
         algorithm = self.choice.algorithm
         if self._inserts_late:
             return InFingerTree(Fiba(self.aggregate))
+        if algorithm is RunningTotal:
+            return InTotal(RunningTotal(self.aggregate))
         if not issubclass(algorithm, MonoidTree):
             return InQueue(algorithm(self.aggregate))
         policies = self.policy.policies if isinstance(self.policy, Kept) else ()

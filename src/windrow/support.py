@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from windrow.errors import Refused
 
 AggregateKind = Literal["bounded", "holistic", "sequential"]
-WindowKind = Literal["rows", "time", "bounds", "policy"]
+WindowKind = Literal["rows", "time", "ever", "bounds", "policy"]
 Engine = Literal["values", "columns", "Spark tables", "Spark streams"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
@@ -53,6 +53,10 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
         return False, "bounds are columns of a table; one value at a time has none"
     if window == "policy":
         return True, "`Sliding` with AMTA: how many rows leave is found in O(log n) combines"
+    if window == "ever":
+        grows = aggregate == "holistic"
+        kept = "which grows with every row" if grows else "and no rows"
+        return True, f"`Sliding` with one running total, {kept}"
     how = "`Sliding` with any algorithm of `windrow.windows` that accepts the aggregate"
     if aggregate == "holistic":
         how += "; time and space per operation grow with the window, as the partial does"
@@ -83,6 +87,11 @@ def _sequential(window: WindowKind) -> tuple[bool, str]:
             False,
             "bounds may lie anywhere, and a counter knows one window: the one that ends now",
         )
+    if window == "ever":
+        return False, (
+            "a counter's error is a share of its window, and this one only grows: exact totals of "
+            "all rows, `Count` and `Sum`, take no more memory"
+        )
     return True, (
         "`Rolling`: one compiled counter for each key, fed in order; windows that end with the row "
         "(no `ending`, `after`, `within`, `closed`), no `every`, no `min_rows`"
@@ -97,6 +106,11 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
         return True, "by key, in order, a counter for each key; without a key in one task"
     if window in ("bounds", "policy"):
         return True, "by key, all rows of a key in memory; without a key in one task"
+    if window == "ever":
+        return True, (
+            "by key, all rows of a key in memory; without a key, or for hot keys, in stretches, "
+            "what came before them folded"
+        )
     how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
     if window == "rows":
         how += " (with `within=`, in one task)"
@@ -118,6 +132,13 @@ def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[boo
         return False, "bounds may lie anywhere, and a stream keeps only what its windows reach"
     if window == "rows":
         return True, "with a horizon, `rows(n, within=...)`: the last rows of every key are kept"
+    if window == "ever":
+        if aggregate == "holistic":
+            return False, (
+                "all rows would be kept for ever: take a window of time, or an aggregate of "
+                "bounded size, such as `ApproxDistinct` and `ApproxQuantile`"
+            )
+        return True, "one total for every key, in chunks of keys, for good; no rows are kept"
     if aggregate == "holistic":
         return True, "by replaying the window's rows in every batch: cost grows with the window"
     return True, "folded by DABA Lite over segments: a batch's cost does not grow with the window"
@@ -143,6 +164,13 @@ def emission(emit: Emission, aggregate: AggregateKind, window: WindowKind) -> tu
         )
     if emit == "immediately":
         return True, "over the rows that have come; those within the lateness are read again"
+    if window == "ever" and emit == "rules":
+        return False, (
+            "a rule may come at any time, and finds what it looks at among the rows of `longest=`"
+        )
+    if window == "ever":
+        how = "at moments, from the same totals as for rows"
+        return True, how + ("; beside a window of time" if emit == "every" else "")
     if window == "time":
         return True, "at moments, from the same rows and folded segments as for rows"
     if emit == "changes":

@@ -49,6 +49,10 @@ class Duration:
     label: str
 
 
+EVER = Duration(1 << 80, "ever")
+"""Longer than all time, in any unit, also one that is not known."""
+_BEYOND = 1 << 65
+
 Length = str | int | timedelta | np.timedelta64 | Duration
 """A length of time as a person may give it."""
 
@@ -155,6 +159,8 @@ class Clock:
 
     def length(self, length: Duration | int, what: str) -> int:
         """A duration in ticks."""
+        if length == EVER:
+            return _BEYOND
         if self.unit is None:
             if isinstance(length, Duration):
                 raise BadSpecification(

@@ -35,6 +35,12 @@ class Batches:
         others = any(isinstance(w, Bounds | Kept) for w in spec.windows.values())
         if spec.every is not None or others:
             raise BadSpecification("stream(): windows of rows and of time only, without every=")
+        for label, window in spec.windows.items():
+            if window.kind == "ever":
+                raise BadSpecification(
+                    f"stream(): window {label!r} reaches all rows, which would be kept, and read "
+                    "with every batch. Sliding keeps a total, and so do Spark streams"
+                )
         for name, aggregate, _ in spec.sequential:
             raise BadSpecification(
                 f"stream(): {name}: {aggregate!r} has a state for each key and no live rows; "

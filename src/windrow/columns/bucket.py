@@ -8,6 +8,7 @@ before it are answered, in order of time; the others wait. What is kept lies in 
     log        rows before the frontier, only the columns that windows look at, in segments of time
     middles    for each time window a queue of folded segments (``segment_queue``)
     recent     for each rows window the last rows of every key
+    totals     for a window that no row leaves what each key's rows amount to (``key_views``)
     counters   for sequential aggregates a state for every key, and no rows (``counter_cells``)
 
 and a *head* that says where everything is; its size does not depend on rows, keys or lengths of
@@ -30,10 +31,11 @@ from windrow.columns.contract import adapt
 from windrow.columns.counter_cells import CounterCells
 from windrow.columns.emission import EMISSIONS
 from windrow.columns.forms import form_of
+from windrow.columns.key_views import RowsView, view_of
 from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import LONG_AGO, Chunks, Head, StreamPlan, Turn, ticks
-from windrow.columns.views import New, RowsView, TimeView, view_of
+from windrow.columns.views import New, TimeView
 from windrow.errors import Refused
 from windrow.stores.chunks import Space
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from windrow.columns.cells import Shelf
 from windrow.columns.counter_cells import forget
-from windrow.columns.views import State, TimeView, view_of
+from windrow.columns.key_views import view_of
+from windrow.columns.stream_plan import FOR_EVER
+from windrow.columns.views import State, TimeView
 from windrow.errors import Refused
 from windrow.slides import Rows
 
@@ -21,6 +23,8 @@ def adapt(state: State) -> None:
     _kept(before, now)
     had, wanted = pairs_of(before), pairs_of(now)
     old = {n for n in had if before["windows"][n] == now["windows"].get(n)}
+    ever = {n for n in wanted if state.plan.spec.windows[n].kind == "ever"}
+    _totalled(ever & old, had, wanted)
     for label in wanted:
         if label not in old:
             _refuse_unless_seen(state, label, before)
@@ -29,7 +33,11 @@ def adapt(state: State) -> None:
             _drop(state, label)
     for label, texts in wanted.items():
         folded = label in old and had[label] == texts
-        if not folded and not isinstance(state.plan.spec.windows[label], Rows):
+        if (
+            not folded
+            and label not in ever
+            and not isinstance(state.plan.spec.windows[label], Rows)
+        ):
             _fold_again(state, label)
     if not now["timed"]:
         _empty_log(state)
@@ -55,6 +63,18 @@ def pairs_of(contract: dict[str, Any]) -> dict[str, list[str]]:
     """The windows that rows are kept for, with their aggregates: all, unless that is written."""
     every = dict.fromkeys(contract["windows"], contract["aggregates"])
     return {label: texts for label, texts in contract.get("pairs", every).items() if texts}
+
+
+def _totalled(ever: set[str], had: dict[str, list[str]], wanted: dict[str, list[str]]) -> None:
+    """Totals may go, but not come: what they would amount to is gone."""
+    for label in sorted(ever):
+        new = [text for text in wanted[label] if text not in had[label]]
+        if new:
+            raise Refused(
+                f"{_shown(new)}: an aggregate cannot be added to window {label!r} while a "
+                "checkpoint is in use, since only totals are kept of its rows. Begin a new "
+                "checkpoint"
+            )
 
 
 def _empty_log(state: State) -> None:
@@ -104,7 +124,12 @@ def _refuse_unless_seen(state: State, label: str, before: dict[str, Any]) -> Non
             f"window {label!r}: a rows window cannot be added or changed while a checkpoint is in "
             "use. Begin a new checkpoint"
         )
-    longest = min(before["reaches"][name][0] for name in before["timed"]) if before["timed"] else 0
+    if state.plan.spec.windows[label].kind == "ever":
+        raise Refused(
+            f"window {label!r} is about all rows, of which the checkpoint has only some. Begin a "
+            "new checkpoint, with a history"
+        )
+    longest = longest_of(before)
     start = state.plan.reaches[label].start
     if start < longest:
         raise Refused(
@@ -112,6 +137,12 @@ def _refuse_unless_seen(state: State, label: str, before: dict[str, Any]) -> Non
             f"old are gone (it would need {-start}, the state has {-longest} ticks). Begin a new "
             "checkpoint, or add a shorter window"
         )
+
+
+def longest_of(contract: dict[str, Any]) -> int:
+    """From when on, before the frontier, rows are kept."""
+    starts = [contract["reaches"][name][0] for name in contract["timed"]]
+    return min((start for start in starts if start > -FOR_EVER), default=0)
 
 
 def _drop(state: State, label: str) -> None:

@@ -1,30 +1,25 @@
-"""The counters of a bucket of a stream, in cells: chunks of keys, of which a turn reads its own.
+"""The counters of a bucket of a stream, in chunks of keys.
 
     a cell  =  key columns, and for each output packed fields, open tick, and what that has come to
 
-A key's chunk follows from its hash. There are as many chunks as keep them at about ``CHUNK`` bytes:
-with more keys the next one is split (linear hashing), one after the other, so that no turn has to
-write everything anew. Over time, a key without rows for a whole window is dropped when its chunk is
-read: its counter would begin anew anyway. Every turn looks through one chunk more for such keys.
+Over time, a key without rows for a whole window is dropped when its chunk is read: its counter
+would begin anew anyway. Every turn looks through one chunk more for such keys.
 """
 
-from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.columns.approx.hashes import key_hashes
-from windrow.columns.cells import Cell, Cells, Shelf
+from windrow.columns.cells import Cells, Shelf
 from windrow.columns.column import array_of, numbers_of, plain_column
+from windrow.columns.key_chunks import KeyChunks, keys_of
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
-from windrow.columns.sequential import Arrays, Counters, Machine, State, keys_of_runs, machines_of
+from windrow.columns.sequential import Counters, Machine, State, keys_of_runs, machines_of
 from windrow.columns.stream_plan import Head, StreamPlan, Turn
 from windrow.columns.views import New
 from windrow.times import Clock
-
-CHUNK = 1 << 17
 
 
 class Owner(Protocol):
@@ -34,20 +29,6 @@ class Owner(Protocol):
     head: Head
     log: Cells
     turn: Turn
-
-
-def chunk_of(hashes: Array, count: int) -> Array:
-    """The chunk of every key: the low bits of its hash, one fewer where that chunk is not there."""
-    size = 1 << (count - 1).bit_length()
-    low = (hashes & np.uint64(size - 1)).astype(np.int64)
-    return np.where(low < count, low, low & (size >> 1) - 1)
-
-
-def root_of(chunk: int, count: int) -> int:
-    """The chunk, of ``count``, that has the keys of a chunk to come."""
-    while chunk >= count:
-        chunk ^= 1 << chunk.bit_length() - 1
-    return chunk
 
 
 class CounterCells:
@@ -64,7 +45,7 @@ class CounterCells:
             at.places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         self.places = [at.places[text] for text in texts]
         self.at = at
-        self.shelf = Shelf(owner.log, at.shelf)
+        self.chunks = KeyChunks(Shelf(owner.log, at.shelf), at)
 
     def answer(self, new: New, answers: dict[str, pa.Array]) -> None:
         """Feed the rows, which are in order."""
@@ -72,9 +53,7 @@ class CounterCells:
         ready = Prepared(new.table, spec.key, spec.time, (), spec.unit, 1, new.offsets)
         runs = len(new.offsets) - 1
         keys = keys_of_runs(new.table, spec.key, new.offsets[:-1])
-        touched: set[int] = set()
-        if at.count:
-            touched = set(np.unique(chunk_of(key_hashes(keys, runs), at.count)).tolist())
+        touched = self.chunks.holding(keys, runs)
         swept = {at.swept % at.count} - touched if at.count and self._may_drop else set()
         counters = self._loaded(touched | swept)
         before = counters.size
@@ -89,15 +68,14 @@ class CounterCells:
             counters = counters.taken(np.flatnonzero(~dead))
         at.keys += counters.size - before
         at.swept += 1
-        self._write(counters, touched | swept, touched)
+        self.chunks.write(self._table(counters), touched | swept, touched)
 
     @property
     def _may_drop(self) -> bool:
         return all(machine.timed for machine in self.machines)
 
     def _of_chunks(self, counters: Counters, chunks: set[int]) -> Array:
-        ids = chunk_of(key_hashes(counters.keys, counters.size), self.at.count)
-        return np.isin(ids, list(chunks))
+        return np.isin(self.chunks.of(counters.keys, counters.size), list(chunks))
 
     def _dead(self, counters: Counters) -> Array:
         """Keys that a row to come would begin anew: none for a whole window before the frontier."""
@@ -116,16 +94,15 @@ class CounterCells:
 
     # --- cells ----------------------------------------------------------------------------------
 
-    def _loaded(self, chunks: Iterable[int]) -> Counters:
-        tables = [self.shelf[chunk].table for chunk in sorted(chunks)]
+    def _loaded(self, chunks: set[int]) -> Counters:
+        tables = self.chunks.tables(chunks)
         return self._counters(pa.concat_tables(tables)) if tables else self._empty()
 
     def _empty(self) -> Counters:
         return Counters(self.machines, [], 0)
 
     def _counters(self, table: pa.Table) -> Counters:
-        names = [name for name in table.column_names if name.startswith("key.")]
-        made = Counters(self.machines, [plain_column(table[name]) for name in names], 0)
+        made = Counters(self.machines, keys_of(table), 0)
         made.size = table.num_rows
         made.states = [
             _state(machine, table, place)
@@ -146,29 +123,6 @@ class CounterCells:
                 columns[f"{place}.open"] = array_of(state.opened)
         return pa.table(columns)
 
-    def _write(self, counters: Counters, loaded: set[int], changed: set[int]) -> None:
-        """The chunks that changed; with more keys than fit, some are split, others read for it."""
-        at = self.at
-        table = self._table(counters)
-        per_key = max(1, table.nbytes // max(1, counters.size))
-        count = max(at.count, -(-at.keys * per_key // CHUNK), 1) if self.spec.key else 1
-        roots = (
-            {root_of(chunk, at.count) for chunk in range(at.count, count)} if at.count else set()
-        )
-        more = [self._table(self._loaded([chunk])) for chunk in sorted(roots - loaded)]
-        table = pa.concat_tables([table, *more]).combine_chunks()
-        changed = changed | roots | set(range(at.count, count))
-        at.count = count
-        keys: Arrays = [plain_column(table[f"key.{i}"]) for i in range(len(self.spec.key))]
-        ids = chunk_of(key_hashes(keys, table.num_rows), count)
-        order = np.argsort(ids, kind="stable")
-        ordered = table.take(array_of(order))
-        chunks = np.array(sorted(changed), np.int64)
-        starts = np.searchsorted(ids[order], chunks)
-        ends = np.searchsorted(ids[order], chunks, "right")
-        for chunk, start, end in zip(chunks.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            self.shelf[chunk] = Cell(ordered.slice(start, end - start).combine_chunks(), {})
-
 
 def _state(machine: Machine, table: pa.Table, place: int) -> State:
     packed = plain_column(table[f"{place}.state"])
@@ -188,7 +142,5 @@ def forget(owner: Owner) -> None:
     """Remove all counters."""
     at = owner.head.counters
     if at.shelf is not None:
-        shelf = Shelf(owner.log, at.shelf)
-        for chunk in range(at.count):
-            del shelf[chunk]
+        KeyChunks(Shelf(owner.log, at.shelf), at).clear()
     owner.head.counters = type(at)()

@@ -19,9 +19,10 @@ from numba import njit
 from windrow.columns.arranged import codes_of
 from windrow.columns.column import array_of, numbers_of, plain_column, typed, valid_of
 from windrow.columns.key_runs import by_code
+from windrow.columns.key_views import RowsView
 from windrow.columns.ranges import Array
 from windrow.columns.stream_plan import ticks as ticks_of
-from windrow.columns.views import New, RowsView, State, TimeView
+from windrow.columns.views import New, State, TimeView
 from windrow.windows.compare import equal
 
 Keys = list[pa.Array]
@@ -116,7 +117,7 @@ def ticks(bucket: Rows, came: pa.Table | None, frontier: int | None) -> pa.Table
     ]
     if head.frontier is None or not ends:
         return None
-    starts = [reach.start for reach in plan.reaches.values()]
+    starts = [reach.start for reach in plan.passing]
     last = min(head.frontier - 1, max(ends) - min(starts))
     low = new.earliest if before is None and new else before
     assert low is not None
@@ -243,9 +244,9 @@ def _tick_moments(
     """Every tick from ``low`` to ``high`` that sees a row of a key."""
     plan = bucket.plan
     step, origin = plan.step, plan.origin
-    start = min(reach.start for reach in plan.reaches.values())
-    end = max(reach.end for reach in plan.reaches.values())
-    tables, folded = _pieces(bucket, views, new)
+    start = min(reach.start for reach in plan.passing)
+    end = max(reach.end for reach in plan.passing)
+    tables, folded = _pieces(bucket, [view for view in views if view.lasts], new)
     keys = folded + _keys(bucket, tables)
     # without a key, what is folded has no columns to be counted: it is there or not
     sizes = [len(k[0]) if k else 1 for k in folded] + [table.num_rows for table in tables]

@@ -230,7 +230,7 @@ def watched(
     """A stream that rules can be about; rows are kept for ``longest``."""
     spec = Rolling(key=key, time=time, tie=tie, windows={LONGEST: longest}, aggregates=[Count()])
     window = spec.windows[LONGEST]
-    if not isinstance(window, Time) or window.ending or window.after or window.closed != "right":
+    if not isinstance(window, Time) or window != Time(window.length) or window.kind == "ever":
         raise BadSpecification(f'longest= is a length of time such as "1h", not {longest!r}')
     reach = time_reach(window, LONGEST, clock.length(window.length, "longest="), 0)
     return Watch(spec, schema, {LONGEST: reach}, buckets, clock=clock, **given)

@@ -24,6 +24,8 @@ _READ = (2, 3)
 """Version 2 had nothing but answers for rows."""
 SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
+FOR_EVER = 1 << 62
+"""How far windows look back that no row leaves."""
 _KIND = b"H"
 _OWNER = b"windrow\0"
 
@@ -67,6 +69,12 @@ class StreamPlan:
     def overlap(self) -> int:
         """How far before the frontier later moments may lie."""
         return 1 if self.emission == "changes" else 0
+
+    @property
+    def passing(self) -> list[Reach]:
+        """Where windows look that rows leave again."""
+        windows = self.spec.windows
+        return [reach for label, reach in self.reaches.items() if windows[label].kind != "ever"]
 
     def aligned(self, table: pa.Table, names: list[str] | None = None) -> pa.Table:
         """Rows with the columns in order; whether a column may have nulls makes no difference."""
@@ -166,7 +174,7 @@ def columns_of(text: str, known: list[str]) -> list[str] | None:
 
 @dataclass
 class Chunks:
-    """Where the counters of sequential outputs are: chunks of keys on a shelf of their own."""
+    """Where something of every key is: chunks of keys on a shelf of their own."""
 
     shelf: int | None = None
     count: int = 0
@@ -191,6 +199,8 @@ class Sight:
     filled: bool = False
     """Whether a rows window has its cell."""
     borders: Borders = field(default_factory=Borders)
+    totals: Chunks = field(default_factory=Chunks)
+    """Where the totals of a window are that no row leaves; its keys are rows of them."""
 
     @property
     def recent(self) -> int:
@@ -200,6 +210,8 @@ class Sight:
     def cells(self) -> list[int]:
         """The numbers of its cells."""
         at = self.borders
+        if self.totals.count:
+            return list(range(self.totals.count))
         sums = [~number for number in (at.front_sum, at.back_sum) if number >= 0]
         return [*range(at.f, at.e), *sums] if self.folds else [0] * self.filled
 
@@ -260,7 +272,11 @@ class Head:
         found = json.loads(reader.take(reader.remaining()))
         refuse_other_versions(found["contract"]["version"])
         for label, sight in found["sights"].items():
-            found["sights"][label] = Sight(**{**sight, "borders": Borders(**sight["borders"])})
+            parts = {
+                "borders": Borders(**sight["borders"]),
+                "totals": Chunks(**sight.get("totals", {})),
+            }
+            found["sights"][label] = Sight(**{**sight, **parts})
         found["counters"] = Chunks(**found.get("counters", {}))
         found["sizes"] = {int(number): size for number, size in found["sizes"].items()}
         return Head(**found)

@@ -2,23 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Aggregate
-from windrow.columns.arranged import Arranged, Piece, answer, codes_of, fold, lifted, slots_of
+from windrow.columns.arranged import Arranged, Piece, answer, fold, lifted, slots_of
 from windrow.columns.cells import Cell, Cells, Shelf
-from windrow.columns.column import array_of, plain_column
+from windrow.columns.column import plain_column
 from windrow.columns.forms import Form
-from windrow.columns.jit import njit
-from windrow.columns.key_runs import by_code
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.segment_queue import Borders, SegmentQueue
 from windrow.columns.slots import Slot
 from windrow.columns.stream_plan import Head, Sight, StreamPlan, Turn, ticks
-from windrow.slides import Rows
 
 Outputs = list[tuple[str, Form]]
 
@@ -87,6 +84,11 @@ class View:
         head.sights[self.label] = sight
         return sight
 
+    @property
+    def lasts(self) -> bool:
+        """Whether moments are asked for while this window has rows."""
+        return True
+
     def lifted(self, table: pa.Table, slots: Sequence[Slot]) -> Piece:
         """Rows with the columns of some slots."""
         return lifted(table, self.spec.key, ticks(table, self.spec), slots)
@@ -103,7 +105,7 @@ class View:
         answers: dict[str, pa.Array],
     ) -> None:
         """The answers of some outputs."""
-        if new.live is not None:
+        if new.live is not None and self.lasts:
             np.logical_or(new.live, ranges.lo < ranges.hi, out=new.live)  # type: ignore[operator]
         if new.chosen is not None:
             lo, hi = ranges.of(np.flatnonzero(new.chosen))
@@ -248,74 +250,3 @@ class TimeView(View):
         slots = {slot.name: groups[str(place)] for place, slot in enumerate(self.slots)}
         times = np.full(cell.numbers["rows"], self.sight.back_low - 1, np.int64)
         return Piece(groups["key"], times, slots)
-
-
-class RowsView(View):
-    """A number of rows behind every row, none older than a horizon; the last rows are one cell."""
-
-    @property
-    def window(self) -> Rows:
-        """The window."""
-        window = self.spec.windows[self.label]
-        assert isinstance(window, Rows)
-        return window
-
-    @property
-    def old(self) -> list[pa.Table]:
-        """The last rows of every key."""
-        return [self.shelf[0].table] if self.sight.filled else []
-
-    @property
-    def young(self) -> list[pa.Table]:
-        """Rows come with the turn, from nowhere else."""
-        return []
-
-    def middle_keys(self) -> list[list[pa.Array]]:
-        """Nothing is folded."""
-        return []
-
-    def rows_behind(self) -> list[pa.Table]:
-        """Rows come with the turn, from nowhere else."""
-        return []
-
-    def answer(self, new: New, kept: pa.Table, answers: dict[str, pa.Array]) -> None:
-        """From the last rows of every key."""
-        slots = slots_of([form for _, form in self.outputs])
-        pieces = [self.lifted(table, slots) for table in self.old]
-        if new.beside is not None:
-            pieces.append(self.lifted(new.beside, slots))
-        arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets, new.are_moments)
-        ranges = arranged.last_rows(self.reach.start, self.window.n, self.window.ending)
-        self.write(new, arranged, ranges, self.outputs, answers)
-
-    def keep(self, kept: pa.Table, frontier: int) -> None:
-        """The last rows of every key, as far as later rows can see them."""
-        recent = [table.select(kept.column_names).cast(kept.schema) for table in self.old]
-        whole = pa.concat_tables([*recent, kept]).combine_chunks()
-        most = self.window.n + self.window.ending  # what comes next needs one less; lookups do not
-        times = ticks(whole, self.spec)
-        codes, count = codes_of(
-            [[plain_column(whole[name]) for name in self.spec.key]], [len(times)]
-        )
-        order, offsets = by_code(codes, count, np.arange(len(codes)))
-        chosen = order[_last_of_each(times[order], offsets, most, frontier + self.reach.start)]
-        if not kept.num_rows and len(chosen) == whole.num_rows:
-            return  # a turn without rows, in which none left
-        self.shelf[0] = Cell(whole.take(array_of(chosen)), {})
-        self.sight.filled = True
-
-
-@njit(cache=True, nogil=True)
-def _last_of_each(time, offsets, most, low):  # type: ignore[no-untyped-def]
-    """Which rows are among the last of their run, and not before a time."""
-    keep = np.zeros(len(time), np.bool_)
-    for run in range(len(offsets) - 1):
-        for i in range(max(offsets[run], offsets[run + 1] - most), offsets[run + 1]):
-            keep[i] = time[i] >= low
-    return keep
-
-
-def view_of(state: State, label: str, first: int | None = None) -> Any:
-    """The view of a window; one that is new looks at the segments from ``first`` on."""
-    rows = isinstance(state.plan.spec.windows[label], Rows)
-    return RowsView(state, label, first) if rows else TimeView(state, label, first)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.slides import Rows, Time, WindowSpec
-from windrow.times import NANOSECONDS, Duration
+from windrow.times import EVER, NANOSECONDS, Duration
 
 Array = np.ndarray[Any, Any]
 _EPOCH = datetime(1970, 1, 1)
@@ -52,6 +52,8 @@ class Axis:
             length = window.length
         elif isinstance(window, Rows):
             length = window.within
+        if length == EVER:
+            return None
         if not isinstance(length, Duration):
             return None if length is None else float(length)
         if self.kind == "time":

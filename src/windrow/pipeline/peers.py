@@ -82,7 +82,7 @@ def _plain(window: WindowSpec) -> bool:
     return (
         isinstance(window, Time)
         and isinstance(window.length, Duration)
-        and not (window.ending or window.after)
+        and not (window.kind == "ever" or window.ending or window.after)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused
 from windrow.slides import Bounds, Kept, Rows, Time, as_window
-from windrow.times import Clock, Duration, clock_of, is_missing
+from windrow.times import EVER, Clock, Duration, clock_of, is_missing
 
 Window = Rows | Time
 
@@ -20,6 +20,11 @@ def as_suffix_or_historical(window: Any) -> Window:
         raise Refused(
             f"{found.label}: shared windows end now, or some rows or time ago (ending=); this one "
             "looks at later rows, or its length is not fixed. Use Rolling, or Sliding"
+        )
+    if EVER in (getattr(found, "length", None), getattr(found, "within", None)):
+        raise Refused(
+            f"{found.label}: shared windows keep the rows of the longest, and of this one that "
+            "would be all, for ever. Use Sliding or Rolling, which keep one total"
         )
     return found
 

@@ -34,6 +34,12 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
         raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
     contract = next(iter(heads.values())).contract
     spec = specification(contract) if features is None else _agreed(features, contract)
+    for label, window in spec.windows.items():
+        if window.kind == "ever":
+            raise Refused(
+                f"{checkpoint}: lookup() answers from rows, and of window {label!r} the state has "
+                "only totals: look it up where the stream's answers go, in Redis, say"
+            )
     frontier = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
     if frontier is None:
         raise Refused(f"{checkpoint}: no row was answered yet, there is no frontier to look from")

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from windrow.columns.carried import PLACE, SOURCE, TEXT, taken_out
 from windrow.columns.cells import decoded
+from windrow.columns.contract import longest_of
 from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Rows
@@ -74,9 +75,13 @@ class History:
             raise Refused(f"the history has no column {', '.join(map(repr, new))}: {way_out}")
         if plan.sequential:
             raise Refused(f"{plan.sequential[0]}: counters are not part of a history: {way_out}")
-        longest = min((before["reaches"][label][0] for label in before["timed"]), default=0)
+        longest = longest_of(before)
         known = [before["windows"][label] for label in before["windows"]]
         for label, window in now["windows"].items():
+            if plan.spec.windows[label].kind == "ever":
+                raise Refused(
+                    f"window {label!r}: totals of all rows are not part of a history: {way_out}"
+                )
             rows = isinstance(plan.spec.windows[label], Rows)
             if not (rows and window in known) and plan.reaches[label].start < longest:
                 raise Refused(f"window {label!r} looks back further than the history: {way_out}")

@@ -181,7 +181,7 @@ def _bucket(bucket: int, head: Head) -> BucketState:
     segments = {
         label: sight.borders.e - sight.borders.f
         for label, sight in head.sights.items()
-        if not sight.filled
+        if not (sight.filled or sight.totals.count)
     }
     size = head.log_bytes + head.waiting_bytes
     return BucketState(bucket, frontier, head.log_rows, head.waiting_rows, size, segments)

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from windrow.aggregates import Aggregate
 from windrow.columns.forms import Form, form_of
 from windrow.columns.partial_slots import PythonSlot
-from windrow.columns.stream_plan import StreamPlan
+from windrow.columns.stream_plan import FOR_EVER, StreamPlan
 from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
@@ -250,7 +250,7 @@ def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
         if isinstance(window, Rows) and window.within is None and _keeps_rows(spec, label):
             raise Refused(
                 f"window {label!r} could reach back for ever: say how far on a stream, "
-                f'rows({window.n}, within="30d")'
+                f'rows({window.n}, within="30d"), or within="ever"'
             )
     way: Any = spec.emit if spec.every is None else "every"
     for _, aggregate, label in spec.outputs:
@@ -321,8 +321,10 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
         assert isinstance(window, Time)
         length = ticks.length(window.length, what)
         ending = ticks.length(window.ending, what) if window.ending else 0
-        out[label] = time_reach(window, label, length, ending)
-        if -out[label].start > _LONGEST:
+        out[label] = reach = time_reach(window, label, length, ending)
+        if window.kind == "ever":
+            out[label] = replace(reach, start=-FOR_EVER)
+        elif -reach.start > _LONGEST:
             raise BadSpecification(f"{what} is too long")
     return out
 
@@ -443,6 +445,8 @@ def _how(spec: Rolling, label: str, aggregate: Aggregate, forms: dict[Aggregate,
     how = "by Python, one value at a time" if isinstance(slot, PythonSlot) else "compiled"
     if isinstance(spec.windows[label], Rows):
         return f"from the last rows of every key, written anew with each batch; {how}"
+    if spec.windows[label].kind == "ever":
+        return f"from a total for each key, in chunks of keys, for good; rows that come; {how}"
     if aggregate.kind != "bounded":
         return f"by replaying the window's rows in every batch; {how}"
     return f"rows that leave, folded segments (DABA Lite), rows that come; {how}"

@@ -11,6 +11,7 @@ from windrow.windows.log_mta import LogMta
 from windrow.windows.monoid_tree import MonoidTree
 from windrow.windows.monotone_deque import MonotoneDeque
 from windrow.windows.recalc import Recalc
+from windrow.windows.running_total import RunningTotal
 from windrow.windows.subtract_on_evict import SubtractOnEvict
 from windrow.windows.two_stacks import TwoStacks
 from windrow.windows.two_stacks_lite import TwoStacksLite
@@ -32,7 +33,7 @@ ALGORITHMS: dict[str, type[Window]] = {
         Fiba,
     )
 }
-"""Every algorithm. Tests, benchmarks, the planner and the docs all read this."""
+"""Every algorithm from which rows can leave. Tests, benchmarks, planner and docs all read this."""
 
 __all__ = [
     "ALGORITHMS",
@@ -47,6 +48,7 @@ __all__ = [
     "MonoidTree",
     "MonotoneDeque",
     "Recalc",
+    "RunningTotal",
     "SubtractOnEvict",
     "TwoStacks",
     "TwoStacksLite",
