@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 import windrow as wr
 from tests.buckets import (
@@ -303,10 +305,8 @@ def test_labels_on_spark(spark: Any) -> None:  # noqa: F811
     assert_same(found, spec.as_of(table, labels), spec)
 
 
-def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
-    """Restarted in the middle, with the bits of the table."""
-    table = random_stream(300, 6, 8, 20.0)
-    spec = wr.Rolling(
+def streamed(*more: Any) -> wr.Rolling:
+    return wr.Rolling(
         key="k",
         time="t",
         tie="id",
@@ -318,23 +318,35 @@ def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
         },
         aggregates=[
             *(wr.Sum("x"), wr.Count(), wr.StdDev("i"), wr.Last("s"), wr.Max("x").where("b")),
-            wr.Distinct("i").over("hour"),
+            *(wr.Distinct("i").over("hour"), *more),
         ],
         lateness="20s",
     )
-    pipe = Pipe(spark, tmp_path, "end")
+
+
+def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
+    """Restarted in the middle, then with other buckets: always the bits of the table."""
+    table, spec = random_stream(300, 6, 8, 20.0), streamed()
+    wanted = spec(table)
     parts = split(table, 5, 1)
-    assert "from a total for each key" in spec.explain(pipe.feed(*parts[:3]).stream())
-    pipe.run(spec, buckets=2)
-    state = wr.spark.state(str(pipe.checkpoint), spark)
-    assert "hour" in str(state)
+    one = Pipe(spark, tmp_path / "one", "end").feed(*parts[:3])
+    assert "from a total for each key" in spec.explain(one.stream())
+    one.run(spec, buckets=2)
+    assert "hour" in str(wr.spark.state(str(one.checkpoint), spark))
     with pytest.raises(Refused, match="of window 'all' the state has only totals"):
-        wr.spark.lookup(str(pipe.checkpoint), 1, spec, spark)
-    history = wr.spark.history(str(pipe.checkpoint), pipe.schema, spark)
-    with pytest.raises(Refused, match="totals of all rows are not part of a history"):
-        spec(pipe.stream(), flush="end", history=history)
-    pipe.feed(*parts[3:], end=True).run(spec, buckets=2)
-    assert_same(pipe.found(), spec(table), spec)
+        wr.spark.lookup(str(one.checkpoint), 1, spec, spark)
+    one.feed(parts[3]).run(spec, buckets=2)
+    done = set(one.found()["id"].to_pylist())
+    answered = [number in done for number in table["id"].to_pylist()]
+    assert_same(one.found(), wanted.filter(pa.array(answered)), spec)
+    other = Pipe(spark, tmp_path / "other", "end").feed(parts[4], end=True)
+    columns = StructType([field for field in other.schema.fields if field.name != "end"])
+    history = wr.spark.history(str(one.checkpoint), columns, spark)
+    other.run(spec, buckets=3, history=history)
+    assert_same(other.found(), wanted.filter(pa.array([not a for a in answered])), spec)
+    more = streamed(wr.Min("x"))
+    with pytest.raises(Refused, match="window 'all': the history has no totals of"):
+        more(other.stream(), flush="end", history=history)
 
 
 def test_refused_on_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811

@@ -31,10 +31,18 @@ from windrow.columns.contract import adapt
 from windrow.columns.counter_cells import CounterCells
 from windrow.columns.emission import EMISSIONS
 from windrow.columns.forms import form_of
-from windrow.columns.key_views import RowsView, view_of
+from windrow.columns.key_views import EverView, RowsView, view_of
 from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
-from windrow.columns.stream_plan import LONG_AGO, Chunks, Head, StreamPlan, Turn, ticks
+from windrow.columns.stream_plan import (
+    FOR_EVER,
+    LONG_AGO,
+    Chunks,
+    Head,
+    StreamPlan,
+    Turn,
+    ticks,
+)
 from windrow.columns.views import New, TimeView
 from windrow.errors import Refused
 from windrow.stores.chunks import Space
@@ -114,8 +122,9 @@ class Bucket:
         if self.counters is not None and new is not None:
             self.counters.answer(new, {})
         rest = [view for view in views if not self._begins_with(view, found)]
-        if new is not None:
-            self.keep(new, rest)
+        begun = [view for view in rest if self._goes_on_from_totals(view, found)]
+        if new is not None or begun:
+            self._keep_apart(new, rest, begun)
         self.adapted = not told
         self.carry(found)
 
@@ -131,6 +140,32 @@ class Bucket:
         latest = int(ticks(table, self.spec).max())
         head.latest = max(latest + 1, head.latest or LONG_AGO)
         return True
+
+    def _goes_on_from_totals(self, view: Any, found: dict[str, pa.Table]) -> bool:
+        """Whether a window that no row leaves has totals from elsewhere."""
+        window = repr(self.spec.windows[view.label])
+        totals = carried.total_in(found, window, self.spec.key)
+        if totals is None or not isinstance(view, EverView):
+            return False
+        head = self.head
+        assert head.frontier is not None
+        rows = found.get(carried.after_total(window))
+        ordered = None if rows is None else self.in_order(self.plan.aligned(rows)).table
+        view.begin(totals, ordered, head.frontier - self.plan.overlap)
+        head.latest = max(view.sight.back_low, head.latest or LONG_AGO)
+        return True
+
+    def _keep_apart(self, new: New | None, views: list[Any], begun: list[Any]) -> None:
+        """Keep rows of which those before a border are in a window's totals already."""
+        kept, times = self._kept_of(new)
+        borders = {view: view.sight.back_low for view in begun}
+        for low, high in pairwise([LONG_AGO, *sorted(set(borders.values())), FOR_EVER]):
+            for view in begun:
+                if borders[view] == low:
+                    view.go_on()
+            some = (times >= low) & (times < high)
+            part = [view for view in views if borders.get(view, low) <= low]
+            self._keep(_filtered(kept, some), times[some], part)
 
     def carry(self, found: dict[str, pa.Table]) -> None:
         """Take over what else there is."""
@@ -294,12 +329,14 @@ class Bucket:
 
     def keep(self, new: New | None, views: list[Any]) -> None:
         """Rows that were released go to where later windows find them."""
+        self._keep(*self._kept_of(new), views)
+
+    def _kept_of(self, new: New | None) -> tuple[pa.Table, Array]:
+        """What is kept of rows that were released, and their times."""
         if new is None:
-            kept, times = self.plan.schema.empty_table().select(self.plan.kept), _NO_TIMES
-        else:
-            kept, times = new.table.select(self.plan.kept), new.time
-            self.head.latest = max(new.latest + 1, self.head.latest or LONG_AGO)
-        self._keep(kept, times, views)
+            return self.plan.schema.empty_table().select(self.plan.kept), _NO_TIMES
+        self.head.latest = max(new.latest + 1, self.head.latest or LONG_AGO)
+        return new.table.select(self.plan.kept), new.time
 
     def _keep(self, kept: pa.Table, times: Array, views: list[Any]) -> None:
         """Rows that some window will still see go to the log, in segments of their own."""

@@ -2,6 +2,8 @@
 
     rows            rows of the log, and rows that wait
     window WINDOW   the last rows of every key, of a rows window
+    total WINDOW    what a key's rows amount to, of a window that no row leaves
+    after WINDOW    rows of the log that are not in these totals yet
     firing RULE     keys that a rule fires for
     last            the last values of the columns that conditions name
 
@@ -9,7 +11,9 @@ One column says which of these a row is, another its place in its cell: a cell's
 and rows of equal time and key are always in one cell, so that order survives the way through Spark.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +27,17 @@ PLACE = "__windrow_place"
 ROWS = "rows"
 LAST = "last"
 _FIRING = "firing "
+_TOTAL = "total "
+_TOTAL_COLUMN = "__windrow_total_"
 
 TEXT, PAIRS, LAST_VALUES = range(3)
 """The cells of rules: their text, pairs of rule and key that fire, the keys' last values."""
 RULE = "__windrow_rule"
+
+
+def is_carried(column: str) -> bool:
+    """Whether a column is not one of the stream's."""
+    return column in (SOURCE, PLACE) or column.startswith(_TOTAL_COLUMN)
 
 
 def of_window(window: str) -> str:
@@ -34,14 +45,82 @@ def of_window(window: str) -> str:
     return f"window {window}"
 
 
-def taken_out(name: str, number: int, data: bytes, head: Head, wanted: pa.Schema) -> pa.Table:
+def after_total(window: str) -> str:
+    """What rows are called that are not in a window's totals yet."""
+    return f"after {window}"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A window that no row leaves, and the columns that its totals have besides the key."""
+
+    label: str
+    window: str
+    place: int
+    kinds: dict[str, pa.DataType]
+
+    @property
+    def source(self) -> str:
+        """What a row with totals is called: all that it takes to know its columns again."""
+        return f"{_TOTAL}{json.dumps([self.window, self.place, list(self.kinds)])}"
+
+    def fields(self) -> list[pa.Field]:
+        """The columns, under names that no others have."""
+        kinds = enumerate(self.kinds.values())
+        return [pa.field(f"{_TOTAL_COLUMN}{self.place}_{i}", kind) for i, kind in kinds]
+
+
+def totals_of(heads: Iterable[Head], cell: Callable[[Head, int], bytes]) -> list[Totals]:
+    """The windows that have totals; ``cell`` reads one, to see its columns."""
+    found: dict[str, Totals] = {}
+    for head in heads:
+        for label, sight in head.sights.items():
+            if sight.totals.count and label not in found:
+                schema = decoded(cell(head, sight.chunk(0)), f"totals of {label}").table.schema
+                kinds = {f.name: f.type for f in schema if not f.name.startswith("key.")}
+                window = head.contract["windows"][label]
+                found[label] = Totals(label, window, len(found), kinds)
+    return list(found.values())
+
+
+def total_in(found: dict[str, pa.Table], window: str, key: Sequence[str]) -> pa.Table | None:
+    """The totals of a window, with their own names of columns again."""
+    for source, table in found.items():
+        if source.startswith(_TOTAL):
+            known, place, names = json.loads(source.removeprefix(_TOTAL))
+            if known == window:
+                own = {f"key.{i}": table[name] for i, name in enumerate(key)}
+                columns = (table[f"{_TOTAL_COLUMN}{place}_{i}"] for i in range(len(names)))
+                return pa.table(own | dict(zip(names, columns, strict=True)))
+    return None
+
+
+def taken_out(
+    name: str,
+    number: int,
+    data: bytes,
+    head: Head,
+    wanted: pa.Schema,
+    totals: Sequence[Totals] = (),
+) -> pa.Table:
     """The rows of a cell, of the space of that name; none where they are folded, or there twice."""
     table = decoded(data, f"{name} {number}").table
+    if totals:
+        wanted = pa.schema([*wanted, *(field for one in totals for field in one.fields())])
     if name == "waiting" or (name == "log" and head.oldest <= number < head.next):
         if name == "waiting" and head.frontier is not None:
             times = table[head.contract["time"]].cast(pa.int64())
             table = table.filter(pa.compute.greater_equal(times, head.frontier))
-        return _labelled(table, wanted, [ROWS] * len(table))
+        sources = [ROWS]
+        if name == "log":
+            behind = (one for one in totals if number >= head.sights[one.label].tail)
+            sources += [after_total(one.window) for one in behind]
+        return pa.concat_tables(
+            _labelled(table, wanted, [source] * len(table)) for source in sources
+        )
+    for one in totals if name == "log" else ():
+        if number in head.sights[one.label].chunks():
+            return _totals(table, wanted, one, head.contract["key"])
     if name == "rules" and number == PAIRS:
         rules = [f"{_FIRING}{rule}" for rule in table[RULE].to_pylist()]
         return _labelled(table, wanted, rules)
@@ -52,6 +131,15 @@ def taken_out(name: str, number: int, data: bytes, head: Head, wanted: pa.Schema
             found = of_window(head.contract["windows"][label])
             return _labelled(table, wanted, [found] * len(table))
     return _labelled(table.slice(0, 0), wanted, [])
+
+
+def _totals(table: pa.Table, wanted: pa.Schema, one: Totals, key: list[str]) -> pa.Table:
+    """Totals of keys, under the names that they travel by; an old cell may have more columns."""
+    columns = {name: table[f"key.{i}"] for i, name in enumerate(key)}
+    for name, field in zip(one.kinds, one.fields(), strict=True):
+        known = name in table.column_names
+        columns[field.name] = table[name] if known else pa.nulls(len(table), field.type)
+    return _labelled(pa.table(columns), wanted, [one.source] * len(table))
 
 
 def _labelled(table: pa.Table, wanted: pa.Schema, sources: list[str]) -> pa.Table:

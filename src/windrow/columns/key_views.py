@@ -135,6 +135,21 @@ class EverView(TimeView):
             sight.tail = number + 1
             self.queue.start_at(number + 1)
 
+    def begin(self, totals: pa.Table, rows: pa.Table | None, frontier: int) -> None:
+        """With totals from elsewhere, and rows, in order, that are not in them yet."""
+        sight = self.sight
+        sight.totals.keys = totals.num_rows
+        self.chunks.write(totals, set(), set())
+        sight.back_low = frontier + self.reach.end
+        if rows is not None:
+            times = ticks(rows, self.spec)
+            self._add(rows.filter(array_of(times < sight.back_low)))
+
+    def go_on(self) -> None:
+        """The segments to come are not in the totals."""
+        self.sight.tail = self.state.head.next
+        self.queue.start_at(self.state.head.next)
+
     def _add(self, rows: pa.Table) -> None:
         """Rows to the totals of their keys."""
         came = fold([self.lifted(rows, self.slots)], self.slots)

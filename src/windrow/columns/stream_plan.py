@@ -207,6 +207,14 @@ class Sight:
         """The number, among all cells, of a rows window's cell."""
         return chunk_number(self.shelf << 1, 0)
 
+    def chunk(self, number: int) -> int:
+        """The number, among all cells, of one of its chunks of totals."""
+        return chunk_number(self.shelf << 1, number)
+
+    def chunks(self) -> list[int]:
+        """The numbers, among all cells, of its totals."""
+        return [self.chunk(number) for number in range(self.totals.count)]
+
     def cells(self) -> list[int]:
         """The numbers of its cells."""
         at = self.borders

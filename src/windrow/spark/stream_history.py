@@ -15,9 +15,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
-from windrow.columns.carried import PLACE, SOURCE, TEXT, taken_out
+from windrow.columns.carried import (
+    PLACE,
+    SOURCE,
+    TEXT,
+    Totals,
+    taken_out,
+    totals_of,
+)
 from windrow.columns.cells import decoded
-from windrow.columns.contract import longest_of
+from windrow.columns.contract import longest_of, pairs_of
 from windrow.columns.stream_plan import Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Rows
@@ -79,12 +86,25 @@ class History:
         known = [before["windows"][label] for label in before["windows"]]
         for label, window in now["windows"].items():
             if plan.spec.windows[label].kind == "ever":
-                raise Refused(
-                    f"window {label!r}: totals of all rows are not part of a history: {way_out}"
-                )
+                self._refuse_without_totals(plan, label, window, way_out)
+                continue
             rows = isinstance(plan.spec.windows[label], Rows)
             if not (rows and window in known) and plan.reaches[label].start < longest:
                 raise Refused(f"window {label!r} looks back further than the history: {way_out}")
+
+    def _refuse_without_totals(
+        self, plan: StreamPlan, label: str, window: str, way_out: str
+    ) -> None:
+        """A window that no row leaves goes on from totals, or not at all."""
+        assert self.contract is not None
+        kept = pairs_of(self.contract)
+        known = [text for n in kept if self.contract["windows"][n] == window for text in kept[n]]
+        new = [text for text in plan.pairs[label] if text not in known]
+        if new:
+            raise Refused(
+                f"window {label!r}: the history has no totals of {', '.join(new)} over all rows: "
+                f"{way_out}"
+            )
 
     def tells(self, plan: StreamPlan) -> bool:
         """Whether the stream that it was kept for gave out the same answers."""
@@ -123,14 +143,28 @@ def from_checkpoint(checkpoint: str, schema: T.StructType, session: Any = None) 
         .select(f"key.{BUCKET}", "user_map_key.number", "user_map_value.cell")
         for name in ("log", "waiting", *(["rules"] if contract.get("emit") == "rules" else []))
     }
-    out = T.StructType([*schema.fields, *SOURCES])
+    totals = _totals(spaces["log"], heads)
+    own = [field for one in totals for field in one.fields()]
+    made = [T.StructField(field.name, from_arrow_type(field.type)) for field in own]
+    out = T.StructType([*schema.fields, *made, *SOURCES])
     rows = None
     for name, cells in spaces.items():
-        part = cells.mapInArrow(_reader(name, heads, schema), out)
+        part = cells.mapInArrow(_reader(name, heads, schema, totals), out)
         rows = part if rows is None else rows.unionAll(part)
     return History(
         rows, until, contract, _rules(spaces["rules"], heads) if "rules" in spaces else None
     )
+
+
+def _totals(cells: Any, heads: dict[int, Head]) -> list[Totals]:
+    """The windows of which the state has totals, and the columns of these."""
+    buckets = {id(head): bucket for bucket, head in heads.items()}
+
+    def cell(head: Head, number: int) -> bytes:
+        one = cells.where((F.col(BUCKET) == buckets[id(head)]) & (F.col("number") == number))
+        return bytes(one.first()["cell"])
+
+    return totals_of(heads.values(), cell)
 
 
 def _rules(cells: Any, heads: dict[int, Head]) -> tuple[str, str] | None:
@@ -143,14 +177,14 @@ def _rules(cells: Any, heads: dict[int, Head]) -> tuple[str, str] | None:
 
 
 def _reader(
-    name: str, heads: dict[int, Head], schema: T.StructType
+    name: str, heads: dict[int, Head], schema: T.StructType, totals: list[Totals]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     wanted = to_arrow_schema(schema, timezone="UTC")
 
     def windrow_history(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for bucket, number, cell in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                table = taken_out(name, number, bytes(cell), heads[bucket], wanted)
+                table = taken_out(name, number, bytes(cell), heads[bucket], wanted, totals)
                 yield from table.to_batches()
 
     return windrow_history

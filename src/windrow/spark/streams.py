@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from windrow.aggregates import Aggregate
+from windrow.columns.carried import is_carried
 from windrow.columns.forms import Form, form_of
 from windrow.columns.partial_slots import PythonSlot
 from windrow.columns.stream_plan import FOR_EVER, StreamPlan
@@ -32,7 +33,7 @@ from windrow.spark.envelopes import (
 )
 from windrow.spark.keyed import crossed, key_expression, named
 from windrow.spark.schema import RESERVED, can_cross, output_schema, used_columns
-from windrow.spark.stream_history import SOURCES, History
+from windrow.spark.stream_history import History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
@@ -136,7 +137,7 @@ def before_it(plan: StreamPlan, schema: T.StructType, options: StreamOptions) ->
         .alias(f.name)
         for f in schema.fields
     ]
-    extra = [field for field in SOURCES if field.name in table.columns]
+    extra = [field for field in table.schema if is_carried(field.name)]
     schema = T.StructType([*schema.fields, *extra])
     rows = table.select(*columns, *(field.name for field in extra))
     plain = StreamOptions(buckets=options.buckets)
