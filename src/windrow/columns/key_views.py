@@ -10,8 +10,9 @@ from windrow.columns.arranged import Arranged, Piece, codes_of, fold, slots_of
 from windrow.columns.cells import Cell
 from windrow.columns.column import array_of, plain_column
 from windrow.columns.jit import njit
-from windrow.columns.key_chunks import KeyChunks, keys_of
+from windrow.columns.key_chunks import KeyChunks
 from windrow.columns.key_runs import by_code
+from windrow.columns.key_totals import rows_of_totals, totals_of_rows
 from windrow.columns.sequential import keys_of_runs
 from windrow.columns.stream_plan import ticks
 from windrow.columns.views import New, State, TimeView, View
@@ -156,21 +157,14 @@ class EverView(TimeView):
         chunks = self.chunks.holding(came.keys, came.size)
         before = self._table(chunks)
         if before is None:
-            whole = self._columns(came)
+            whole = totals_of_rows(came, self.slots)
         else:
             near = self.chunks.near(before, came.keys, came.size)
             pieces = self._pieces(before.filter(array_of(near)))
-            found = self._columns(fold([*pieces, came], self.slots))
+            found = totals_of_rows(fold([*pieces, came], self.slots), self.slots)
             whole = pa.concat_tables([before.filter(array_of(~near)), found])
         self.sight.totals.keys += whole.num_rows - (0 if before is None else before.num_rows)
         self.chunks.write(whole, chunks, chunks)
-
-    def _columns(self, piece: Piece) -> pa.Table:
-        columns = {f"key.{i}": array for i, array in enumerate(piece.keys)}
-        for slot in self.slots:
-            arrays = enumerate(piece.slots[slot.name])
-            columns |= {f"{slot.name}.{i}": array for i, array in arrays}
-        return pa.table(columns)
 
     def _table(self, chunks: Iterable[int]) -> pa.Table | None:
         """What some chunks hold, of what is still wanted: an aggregate may have been taken away."""
@@ -182,14 +176,7 @@ class EverView(TimeView):
         return pa.concat_tables([table.select(names) for table in tables])
 
     def _pieces(self, table: pa.Table | None) -> list[Piece]:
-        if table is None:
-            return []
-        slots = {}
-        for slot in self.slots:
-            own = [name for name in table.column_names if name.rpartition(".")[0] == slot.name]
-            slots[slot.name] = [plain_column(table[name]) for name in own]
-        times = np.full(table.num_rows, self.sight.back_low - 1, np.int64)
-        return [Piece(keys_of(table), times, slots)]
+        return [] if table is None else [rows_of_totals(table, self.slots, self.sight.back_low)]
 
 
 _VIEWS: dict[str, type[View]] = {"rows": RowsView, "time": TimeView, "ever": EverView}

@@ -10,9 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.aggregates import REGISTRY, Aggregate
+from windrow.columns.approx.hashes import key_hashes
 from windrow.columns.cells import decoded
 from windrow.columns.contract import pairs_of
+from windrow.columns.key_chunks import chunk_of
+from windrow.columns.key_totals import key_answers
 from windrow.columns.stream_plan import Head, aggregate_parts, columns_of
+from windrow.columns.stretch import Reach
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Current
@@ -34,12 +38,6 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
         raise Refused(f"{checkpoint}: the checkpoint has no state of windrow's yet")
     contract = next(iter(heads.values())).contract
     spec = specification(contract) if features is None else _agreed(features, contract)
-    for label, window in spec.windows.items():
-        if window.kind == "ever":
-            raise Refused(
-                f"{checkpoint}: lookup() answers from rows, and of window {label!r} the state has "
-                "only totals: look it up where the stream's answers go, in Redis, say"
-            )
     frontier = max((h.frontier for h in heads.values() if h.frontier is not None), default=None)
     if frontier is None:
         raise Refused(f"{checkpoint}: no row was answered yet, there is no frontier to look from")
@@ -48,6 +46,11 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     head = heads[bucket]
     wanted = set(range(head.oldest, head.next))
     shelves = {label: sight.recent for label, sight in head.sights.items() if sight.filled}
+    shelves |= {
+        label: sight.chunk(int(chunk_of(_hashes(own), sight.totals.count)[0]))
+        for label, sight in head.sights.items()
+        if sight.totals.count
+    }
     cells = reader.rows(bucket, wanted | set(shelves.values()), own)
     label_row = own.append_column(
         str(spec.time),
@@ -57,8 +60,15 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     values: dict[str, Any] = {}
     for label, window in spec.windows.items():
         tables = timed
+        kept = cells.get(shelves.get(label, -1))
+        if window.kind == "ever":
+            behind = [
+                cells[n] for n in sorted(wanted) if n in cells and n >= head.sights[label].tail
+            ]
+            values |= _from_totals(spec, label, head, kept, behind, label_row, frontier)
+            continue
         if isinstance(window, Rows):
-            tables = [cells[shelves[label]]] if shelves.get(label) in cells else []
+            tables = [] if kept is None else [kept]
         values |= _answers(spec, label, tables, label_row, contract)
     ordered = {name: values[name] for name, _, _ in spec.outputs}
     return Current(ordered, moment(frontier))
@@ -77,11 +87,36 @@ def _answers(
         unit=spec.unit,
         threads=1,
     )
+    found = one.as_of(_events(tables, contract), labels, on=spec.time)
+    return {name: found[name][0].as_py() for name, _, _ in one.outputs}
+
+
+def _events(tables: list[pa.Table], contract: dict[str, Any]) -> pa.Table:
+    """Rows from several cells, with the columns that are kept."""
     kept = {name: arrow_type(contract["rows"][name]) for name in contract["kept"]}
     empty = pa.table({name: pa.array([], kind) for name, kind in kept.items()})
-    events = pa.concat_tables([empty, *(t.select(list(kept)) for t in tables)])
-    found = one.as_of(events.combine_chunks(), labels, on=spec.time)
-    return {name: found[name][0].as_py() for name, _, _ in one.outputs}
+    return pa.concat_tables([empty, *(t.select(list(kept)) for t in tables)]).combine_chunks()
+
+
+def _from_totals(
+    spec: Rolling,
+    label: str,
+    head: Head,
+    totals: pa.Table | None,
+    behind: list[pa.Table],
+    key: pa.Table,
+    frontier: int,
+) -> dict[str, Any]:
+    """The answers of a window that no row leaves."""
+    start, end = head.contract["reaches"][label]
+    known = None if totals is None else (totals, head.sights[label].back_low)
+    rows = _events(behind, head.contract)
+    found = key_answers(spec, label, Reach(label, "time", start, end), known, rows, key, frontier)
+    return {name: array[0].as_py() for name, array in found.items()}
+
+
+def _hashes(key: pa.Table) -> Any:
+    return key_hashes([column.combine_chunks() for column in key.columns], 1)
 
 
 class _Reader:
@@ -131,8 +166,9 @@ def _filter(own: pa.Table) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
 
 def _of_key(table: pa.Table, key: pa.Table) -> pa.Table:
     """The rows of a key, as keys are the same: null is null, NaN is NaN, -0.0 is 0.0."""
-    for name in key.column_names:
-        value, column = key[name][0], table[name]
+    for place, name in enumerate(key.column_names):
+        totals = f"key.{place}"  # as totals call it
+        value, column = key[name][0], table[totals if totals in table.column_names else name]
         if not value.is_valid:
             same = column.is_null()
         elif pa.types.is_floating(column.type) and value.as_py() != value.as_py():
