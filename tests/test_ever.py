@@ -318,7 +318,7 @@ def streamed(*more: Any) -> wr.Rolling:
         },
         aggregates=[
             *(wr.Sum("x"), wr.Count(), wr.StdDev("i"), wr.Last("s"), wr.Max("x").where("b")),
-            *(wr.Distinct("i").over("hour"), *more),
+            *(wr.Distinct("i").over("hour"), wr.Last("t"), wr.Max("d"), *more),
         ],
         lateness="20s",
     )

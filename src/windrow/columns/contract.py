@@ -33,11 +33,7 @@ def adapt(state: State) -> None:
             _drop(state, label)
     for label, texts in wanted.items():
         folded = label in old and had[label] == texts
-        if (
-            not folded
-            and label not in ever
-            and not isinstance(state.plan.spec.windows[label], Rows)
-        ):
+        if not folded and state.plan.spec.windows[label].kind == "time":
             _fold_again(state, label)
     if not now["timed"]:
         _empty_log(state)

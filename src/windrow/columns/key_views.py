@@ -138,9 +138,11 @@ class EverView(TimeView):
 
     def begin(self, totals: pa.Table, rows: pa.Table | None, frontier: int) -> None:
         """With totals from elsewhere, and rows, in order, that are not in them yet."""
-        sight = self.sight
+        sight, plan = self.sight, self.state.plan
+        none = self.lifted(plan.schema.empty_table().select(plan.kept), self.slots)
+        shape = totals_of_rows(none, self.slots).schema  # zones, say, change on the way
         sight.totals.keys = totals.num_rows
-        self.chunks.write(totals, set(), set())
+        self.chunks.write(totals.select(shape.names).cast(shape), set(), set())
         sight.back_low = frontier + self.reach.end
         if rows is not None:
             times = ticks(rows, self.spec)
