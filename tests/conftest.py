@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 
 _COMMON = {
     "deadline": None,
+    "derandomize": "CI" in os.environ,  # there a change is judged by examples that stay the same
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 settings.register_profile("ci", max_examples=35, stateful_step_count=20, **_COMMON)  # type: ignore[arg-type]
