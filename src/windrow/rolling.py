@@ -88,7 +88,10 @@ class Rolling:
         self.windows, pairs = paired(self.aggregates, named_windows(windows))
         for name, window in self.windows.items():
             if self.time is None and window.needs_time:
-                raise BadSpecification(f"window {name!r} is about time: say which column, time=...")
+                rows = "; without times, rows(10**12)" if window.kind == "ever" else ""
+                raise BadSpecification(
+                    f"window {name!r} is about time: say which column, time=...{rows}"
+                )
             check_policies(name, window)
         self.min_rows = _count(min_rows, 0, "min_rows= is a number of rows")
         self.unit = None if unit is None else unit_of(unit)
