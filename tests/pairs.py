@@ -45,7 +45,7 @@ LIKE_OTHERS = {
 """They combine as one of the others does: with every algorithm only in the long run."""
 
 THINNED = (
-    *("M4", "TopK", "BottomK", "Collect", "Mode", "Entropy", "Bloom"),
+    *("M4", "TopK", "BottomK", "Collect", "Mode", "Histogram", "Entropy", "Bloom"),
     *("ApproxDistinct", "ApproxQuantile", "FrequentItems", "CountMin"),
 )
 """Aggregates that CI pairs with every fourth algorithm, each with others; the long run with all."""

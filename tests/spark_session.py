@@ -141,6 +141,7 @@ STRUCTURES: list[Any] = [
     wr.BottomK("s", 2),
     wr.Collect("i"),
     wr.Mode("s"),
+    wr.Histogram("s", most=2),
     wr.Entropy("i"),
     wr.Bloom("i", capacity=20),
     wr.ApproxDistinct("s"),

@@ -181,7 +181,7 @@ def test_corpus(case: Any) -> None:
         wr.Distinct("x", values=True),
         *(wr.M4("x", "t"), wr.TopK("x", 2), wr.BottomK("x", 2), wr.Collect("x"), wr.Mode("x")),
         *(wr.Entropy("x"), wr.Bloom("x", capacity=9), wr.ApproxDistinct("x"), wr.CountMin("x")),
-        wr.FrequentItems("x"),
+        *(wr.FrequentItems("x"), wr.Histogram("x")),
     ]
     if numbers:
         aggregates += [wr.ApproxQuantile("x", 0.3)]

@@ -27,6 +27,8 @@ def structures(column: str, other: str = "t") -> list[Any]:
         wr.BottomK(column, 2),
         wr.Collect(column),
         wr.Mode(column),
+        wr.Histogram(column),
+        wr.Histogram(column, most=2).alias("most"),
         wr.Entropy(column),
         wr.Entropy(column, base=math.e).alias("nats"),
     ]
@@ -79,6 +81,8 @@ def test_every_type(kind: pa.DataType) -> None:
     assert [field.type for field in corner][:2] == [kind, pa.int64()]
     assert answers["x_top3_4rows"].type == answers["x_collect_1rows"].type == pa.list_(kind)
     assert answers["x_mode_4rows"].type == kind
+    counted = pa.struct([("value", kind), ("count", pa.int64())])
+    assert answers["x_histogram_1rows"].type == answers["most_4rows"].type == pa.list_(counted)
     windows = [VALUES[kind][max(0, i - 3) : i + 1] for i in range(6)]
     lists = [[value for value in window if value is not None] for window in windows]
     assert answers["x_collect_4rows"].to_pylist() == [held or None for held in lists]
@@ -95,6 +99,12 @@ def test_nanoseconds_are_kept() -> None:
     assert top.values.view(pa.int64()).to_pylist()[-2:] == [10**18 + 2, 10**18 + 1]
     corners = answers["y_m4_3rows"].combine_chunks()
     assert corners.field("max_time").view(pa.int64()).to_pylist()[-1] == 10**18 + 1
+
+
+def _rank(pair: tuple[float, int]) -> Any:
+    """The most frequent first, then the smallest, NaN last."""
+    value, n = pair
+    return -n, value != value, value
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -129,7 +139,8 @@ def test_many_rows(threads: int) -> None:
             nans = int(np.isnan(held).sum())
             counts = [*solid.values(), *([nans] if nans else [])]
             got = {name: columns[f"{name}_{label}"][i].as_py() for name in (
-                "x_m4", "x_top1", "x_top3", "x_bottom2", "x_mode", "x_entropy", "nats"
+                "x_m4", "x_top1", "x_top3", "x_bottom2", "x_mode", "x_entropy", "nats",
+                "x_histogram", "most",
             )}  # fmt: skip
             assert equal(got["x_top3"], ordered[::-1][:3].tolist())
             assert equal(got["x_top1"], ordered[::-1][:1].tolist())
@@ -137,6 +148,10 @@ def test_many_rows(threads: int) -> None:
             most = max(counts)
             modes = sorted(v for v, n in solid.items() if n == most)
             assert equal(got["x_mode"], modes[0] if modes else math.nan)
+            pairs = sorted([*solid.items(), *([(math.nan, nans)] if nans else [])], key=_rank)
+            wanted = [{"value": value, "count": n} for value, n in pairs]
+            assert equal(got["x_histogram"], wanted)
+            assert equal(got["most"], wanted[:2])
             shares = np.array(counts) / len(held)
             assert got["nats"] == pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-12)
             assert got["x_entropy"] == pytest.approx(got["nats"] / math.log(2), rel=1e-14)
@@ -173,11 +188,14 @@ def test_names_options_and_mistakes() -> None:
     assert repr(wr.TopK("price", 3)) == "TopK('price', k=3)"
     assert wr.M4("price", "at").output_name == "price_m4"
     assert repr(wr.Entropy("x")) == "Entropy('x')"
+    assert repr(wr.Histogram("x")) == "Histogram('x')"
+    assert repr(wr.Histogram("x", most=3)) == "Histogram('x', most=3)"
     assert repr(wr.Entropy("x", base=10)) == "Entropy('x', base=10)"
     for make, message in (
         (lambda: wr.TopK("x", 0), "k is a number from 1 on, not 0"),
         (lambda: wr.BottomK("x", 2, k=2), "k is given twice"),
         (lambda: wr.Entropy("x", base=1), "base is a number above 1, not 1"),
+        (lambda: wr.Histogram("x", most=0), "most is a number from 1 on, not 0"),
         (lambda: wr.M4("x"), "takes 2 column"),
     ):
         with pytest.raises(BadSpecification, match=message):

@@ -6,7 +6,7 @@ from windrow.aggregates.approximate import ApproxCount, ApproxSum
 from windrow.aggregates.base import Aggregate, Partial, as_aggregate
 from windrow.aggregates.bits import BitAnd, BitOr, BitXor
 from windrow.aggregates.bloom import Bloom
-from windrow.aggregates.categories import Entropy, Mode
+from windrow.aggregates.categories import Entropy, Histogram, Mode
 from windrow.aggregates.collect import Collect
 from windrow.aggregates.concat import Concat
 from windrow.aggregates.count import Count
@@ -58,6 +58,7 @@ REGISTRY: dict[str, type[Aggregate]] = {
         BottomK,
         Collect,
         Mode,
+        Histogram,
         Entropy,
         Bloom,
         ApproxDistinct,
@@ -120,6 +121,7 @@ __all__ = [
     "First",
     "FrequentItems",
     "GeometricMean",
+    "Histogram",
     "Kurtosis",
     "Last",
     "LongestRun",

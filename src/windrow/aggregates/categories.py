@@ -1,4 +1,4 @@
-"""How values are spread over categories: the most frequent one, and the entropy.
+"""How values are spread over categories: how often each occurs, the most frequent, the entropy.
 
 The partial is a run of distinct values in order, NaN last, and how often each occurs: it grows with
 the number of different values. These are holistic aggregates.
@@ -44,7 +44,7 @@ def _added(a: Counted, b: Counted) -> Counted:
 
 
 class Categories(Aggregate):
-    """What Mode and Entropy share."""
+    """What Mode, Entropy and Histogram share."""
 
     kind = "holistic"
     commutative = True
@@ -88,6 +88,36 @@ class Mode(Categories):
         """The first of those that occur most often."""
         values, times = partial
         return values[times.index(max(times))]
+
+
+class Histogram(Categories):
+    """How often each value occurs, the most frequent first; with ``most``, at most so many.
+
+    >>> import windrow as wr
+    >>> window = wr.Sliding(wr.rows(4), wr.Histogram(most=2))
+    >>> for shop in ["b", "a", "c", "b", "a"]: found = window.insert(shop)
+    >>> found
+    [{'value': 'a', 'count': 2}, {'value': 'b', 'count': 1}]
+
+    Of values that occur equally often, the smallest first. All NaN are one value, the largest.
+    """
+
+    def __init__(self, *columns: str, most: int | None = None, **options: Unpack[Options]) -> None:
+        good = isinstance(most, int) and not isinstance(most, bool) and most > 0
+        if most is not None and not good:
+            raise BadSpecification(f"Histogram: most is a number from 1 on, not {most!r}")
+        super().__init__(*columns, **options)
+        self.most = most
+
+    def options(self) -> dict[str, Any]:
+        """The number of values, where there is one."""
+        hidden = {"most"} if self.most is None else set()
+        return {k: v for k, v in super().options().items() if k not in hidden}
+
+    def lower(self, partial: Counted) -> list[dict[str, Any]]:
+        """They are in order of value, and stay so where they occur equally often."""
+        found = sorted(zip(*partial, strict=True), key=lambda pair: -pair[1])
+        return [{"value": value, "count": n} for value, n in found[: self.most]]
 
 
 class Entropy(Categories):

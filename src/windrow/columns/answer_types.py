@@ -21,6 +21,7 @@ from windrow.aggregates import (
     Entropy,
     FrequentItems,
     GeometricMean,
+    Histogram,
     Mean,
     Mode,
     Product,
@@ -42,6 +43,11 @@ def corners(kinds: Kinds) -> pa.DataType:
     """Values and times in turn."""
     names = [field.name for field in M4.schema.fields]
     return pa.struct(list(zip(names, [kinds[0], kinds[1]] * 4, strict=True)))
+
+
+def counted_values(kind: pa.DataType) -> pa.DataType:
+    """A value and how often it occurs."""
+    return pa.struct([("value", kind), ("count", pa.int64())])
 
 
 def _frequent(kinds: Kinds) -> pa.DataType:
@@ -73,6 +79,7 @@ _TYPES: dict[type[Aggregate], Type] = {
     BottomK: lambda _, kinds: pa.list_(kinds[0]),
     Collect: lambda _, kinds: pa.list_(kinds[0]),
     Mode: lambda _, kinds: kinds[0],
+    Histogram: lambda _, kinds: pa.list_(counted_values(kinds[0])),
     Bloom: lambda *_: pa.binary(),
     ApproxDistinct: lambda *_: pa.int64(),
     FrequentItems: lambda _, kinds: _frequent(kinds),

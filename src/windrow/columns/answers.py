@@ -18,6 +18,7 @@ from windrow.aggregates import (
     Entropy,
     First,
     GeometricMean,
+    Histogram,
     Last,
     Max,
     MaxCount,
@@ -34,7 +35,7 @@ from windrow.aggregates import (
     TopK,
 )
 from windrow.aggregates.logic import Any as AnyTrue
-from windrow.columns.distinct import distinct_answers
+from windrow.columns.distinct import distinct_answers, histogram_answers
 from windrow.columns.extremes import (
     arg_answers,
     corner_answers,
@@ -114,6 +115,7 @@ BUILT_IN: dict[type[Aggregate], Way] = {
     Rank: Way(rank_answers, by_order=True),
     Distinct: Way(distinct_answers, by_order=True),
     Mode: Way(mode_answers, by_order=True),
+    Histogram: Way(histogram_answers, by_order=True),
     Entropy: Way(entropy_answers, by_order=True),
     Collect: Way(collect_answers),
 }

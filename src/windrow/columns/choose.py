@@ -10,6 +10,7 @@ from windrow.aggregates import (
     Entropy,
     First,
     GeometricMean,
+    Histogram,
     Last,
     Mean,
     Mode,
@@ -107,7 +108,7 @@ def _inside(aggregate: Aggregate) -> str:
 
 
 def _in_order(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
-    counts = type(aggregate) in (Distinct, Mode, Entropy)
+    counts = type(aggregate) in (Distinct, Mode, Histogram, Entropy)
     how = "counts up and down" if counts else "a bit for each row in a window"
     blocks = "blocks of rows, each sorted once"
     if not ranges.monotone:

@@ -1,14 +1,15 @@
-"""Distinct values of moving ranges: how often each is in the window, counted up and down."""
+"""Distinct values of moving ranges, and how often each occurs: counted up and down."""
 
 # mypy: disable-error-code="no-untyped-def"
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates import Distinct
+from windrow.aggregates import Distinct, Histogram
+from windrow.columns.answer_types import counted_values
 from windrow.columns.column import array_of
 from windrow.columns.jit import njit
-from windrow.columns.lists import list_array, offsets_of
+from windrow.columns.lists import list_array, lists_of, offsets_of
 from windrow.columns.members import drop, empty_set, lowest_members, put, range_at
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.ranks import groups_of
@@ -42,10 +43,11 @@ def _moved(times, words, upper, codes, low, high, step):
 
 
 @njit(cache=True, nogil=True)
-def _slide(codes, size, first, count, row, lo, hi, width, order, counts, starts, found):
+def _slide(codes, size, first, count, row, lo, hi, width, order, counts, starts, found, often):
     """How many distinct codes each range has; and from ``starts`` on which, where these are given.
 
-    A code is the first place in order of its value, so that codes in order are values in order.
+    ``often`` is for how often each occurs, if it has room. A code is the first place in order of
+    its value, so that codes in order are values in order.
     """
     times = np.zeros(size + 1, np.int32)
     words, upper = empty_set(size)
@@ -66,6 +68,11 @@ def _slide(codes, size, first, count, row, lo, hi, width, order, counts, starts,
         counts[answer] = distinct
         if len(starts) and starts[answer] >= 0:
             lowest_members(words, upper, found, starts[answer], starts[answer] + distinct)
+            for k in range(starts[answer], min(starts[answer] + distinct, len(often))):
+                often[k] = times[found[k]]
+
+
+_NOWHERE = np.empty(0, np.int64)
 
 
 def coded(block: Sorted) -> Array:
@@ -76,11 +83,15 @@ def coded(block: Sorted) -> Array:
     return codes
 
 
-_NOWHERE = np.empty(0, np.int64)
-
-
-def _counted(block: Sorted, ranges: Ranges, counts: Array, starts: Array, found: Array) -> None:
-    _slide(coded(block), block.size, *moves(block, ranges), counts, starts, found)
+def _counted(
+    block: Sorted,
+    ranges: Ranges,
+    counts: Array,
+    starts: Array = _NOWHERE,
+    found: Array = _NOWHERE,
+    often: Array = _NOWHERE,
+) -> None:
+    _slide(coded(block), block.size, *moves(block, ranges), counts, starts, found, often)
 
 
 def distinct_answers(task: Task) -> pa.Array:
@@ -89,29 +100,47 @@ def distinct_answers(task: Task) -> pa.Array:
     assert isinstance(aggregate, Distinct)
     ranges: Ranges = task.ranges
     if aggregate.values:
-        return _lists(task)
+        missing = task.missing()
+        offsets, values, _ = _lists(task, missing, often=False)
+        return list_array(task.column, values, offsets, missing)
     out = np.zeros(len(ranges), np.int64)
-    blocks_of(task).each(lambda block: _counted(block, ranges, out, _NOWHERE, _NOWHERE))
+    blocks_of(task).each(lambda block: _counted(block, ranges, out))
     return array_of(out, task.missing() if task.asked else None)
 
 
-def _lists(task: Task) -> pa.Array:
+def histogram_answers(task: Task) -> pa.Array:
+    """The values of every range with how often each occurs, the most frequent first."""
+    aggregate, column, missing = task.aggregate, task.column, task.missing()
+    assert isinstance(aggregate, Histogram)
+    offsets, values, often = _lists(task, missing, often=True)
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((-often, owner))  # stable: equal ones stay in order of value
+    if aggregate.most is not None:
+        place = np.arange(len(owner)) - offsets[owner]
+        order = order[place < aggregate.most]
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(offsets), aggregate.most))])
+    parts = [column.arrow(values[order], None), array_of(often[order])]
+    inside = pa.StructArray.from_arrays(parts, fields=list(counted_values(column.type)))
+    return lists_of(inside, offsets, missing)
+
+
+def _lists(task: Task, missing: Array | None, often: bool) -> tuple[Array, Array, Array]:
+    """Where the values of every range begin; these values, and how often each occurs."""
     column, ranges = task.column, task.ranges
-    missing = task.missing()
     lengths = np.zeros(len(ranges), np.int64)
     blocks = blocks_of(task, keep=True)
-    blocks.each(lambda block: _counted(block, ranges, lengths, _NOWHERE, _NOWHERE))
+    blocks.each(lambda block: _counted(block, ranges, lengths))
     offsets = offsets_of(task, lengths, missing)
     starts = offsets[:-1].copy()
     if missing is not None:
         starts[missing] = -1
     found, again = np.empty(int(offsets[-1]), np.int64), np.empty(len(lengths), np.int64)
+    counts = np.empty(len(found) if often else 0, np.int64)
 
     def collect(block: Sorted) -> Array:
-        _counted(block, ranges, again, starts, found)
+        _counted(block, ranges, again, starts, found, counts)
         here = found[offsets[block.span.first] : offsets[block.span.last]]
         return block.values[here]
 
     kind = np.float64 if column.is_float else np.int64
-    values = np.concatenate([np.empty(0, kind), *blocks.each(collect)])
-    return list_array(column, values, offsets, missing)
+    return offsets, np.concatenate([np.empty(0, kind), *blocks.each(collect)]), counts

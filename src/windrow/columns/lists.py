@@ -30,11 +30,15 @@ def offsets_of(task: Task, lengths: Array, missing: Array | None) -> Array:
 
 def list_array(column: Column, values: Array, offsets: Array, missing: Array | None) -> pa.Array:
     """Lists of values of a column's kind."""
+    return lists_of(column.arrow(values, None), offsets, missing)
+
+
+def lists_of(inside: pa.Array, offsets: Array, missing: Array | None) -> pa.Array:
+    """Lists of what an array holds."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
     if missing is not None:
         buffers[0] = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    inside = column.arrow(values, None)
-    kind = pa.list_(column.type)
+    kind = pa.list_(inside.type)
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers, children=[inside])
 
 

@@ -26,6 +26,7 @@ from windrow.aggregates import (
     Entropy,
     First,
     GeometricMean,
+    Histogram,
     Last,
     Max,
     Mean,
@@ -52,7 +53,8 @@ from windrow.columns.picked import FEW, SEVERAL, picked_rows
 from windrow.columns.power_sums import power_sums
 from windrow.columns.ranges import Array
 
-RUNS = (Quantile, Median, Rank, Distinct, Mode, Entropy, Collect)
+COUNTED = (Mode, Histogram, Entropy)
+RUNS = (Quantile, Median, Rank, Distinct, *COUNTED, Collect)
 """Their partials are runs of values, which stand in for themselves."""
 PICKS = {Max: 0, AnyTrue: 0, Min: 1, All: 1, First: 2, Last: 3, ArgMax: 0, ArgMin: 1}
 ENDS = (Spread, RelativeVariation)
@@ -182,7 +184,7 @@ def _sorted_runs(kind: type, column: Column, valid: Array, offsets: Array) -> li
             new[1:] = (values[1:] != values[:-1]) & ~(nan[1:] & nan[:-1])
             places = places[new]
         run = tuple(_values_at(column, rows[places]))
-        if kind in (Mode, Entropy):
+        if kind in COUNTED:
             out.append(counted(run))
             continue
         newest = _values_at(column, rows[-1:])
@@ -304,7 +306,7 @@ def stand_ins(
     if kind is Rank:
         run, newest = middle.partial
         return [[*without(run, (newest,)), newest]]
-    if kind in (Mode, Entropy):
+    if kind in COUNTED:
         return [[x for x, n in zip(*middle.partial, strict=True) for _ in range(n)]]
     if kind in RUNS or kind in FEW:
         return [list(middle.partial)]

@@ -140,6 +140,7 @@ _DOCS = {
     "ddof": "1 for samples, 0 for whole populations",
     "pct": "ranks as shares of the window",
     "values": "the distinct values themselves, instead of how many",
+    "most": "at most so many values, the most frequent ones",
     "separator": "what stands between texts",
     "epsilon": "approximate: the error, as a share of the largest possible answer",
     "maximum": "approximate: the largest value, or what all rows of a tick come to at most",
