@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -412,6 +413,71 @@ def test_large_windows_of_awkward_data_are_exact() -> None:
             want = math.fsum(x[i - rows + 1 : i + 1])
             assert out[f"x_sum_{rows}rows"][i] == want
             assert out[f"x_mean_{rows}rows"][i] == want / rows
+
+
+# --- the types of answers -------------------------------------------------------------------------
+
+NOON = 1_710_072_000_000_000_000
+OF_TYPES = {
+    "small": pa.array([3, 1, None, 2], pa.int8()),
+    "large": pa.array([2**64 - 1, 1, None, 2], pa.uint64()),
+    "float": pa.array([0.1, 0.2, None, 0.3], pa.float32()),
+    "half": pa.array([0.5, 0.25, None, 0.125], pa.float16()),
+    "flag": pa.array([True, False, None, True]),
+    "text": pa.array(["b", "a", None, "c"], pa.large_string()),
+    "pair": pa.array([b"bb", b"aa", None, b"cc"], pa.binary(2)),
+    "price": pa.array([Decimal("1.50"), Decimal(2), None, Decimal(3)], pa.decimal128(9, 2)),
+    "stamp": pa.array([NOON + 1, NOON + 5, None, NOON + 3], pa.timestamp("ns", "Asia/Tokyo")),
+    "second": pa.array([1, 5, None, 3], pa.timestamp("s")),
+    "day": pa.array([86_400_000, 0, None, 0], pa.date64()),
+    "length": pa.array([1, 5, None, 3], pa.duration("ns")),
+    "clock": pa.array([1, 5, None, 3], pa.time32("s")),
+}
+
+
+@pytest.mark.parametrize("name", OF_TYPES)
+def test_values_come_back_in_their_own_type_however_they_are_found(name: str) -> None:
+    """Compiled, by Python, and over ranges that move back."""
+    more = {"t": [1, 2, 3, 4], "lo": [1, 2, 0, 4], "hi": [1, 2, 4, 3]}
+    table = pa.table({"x": OF_TYPES[name], **more})
+    kinds = [wr.Min, wr.Max, wr.First, wr.Last]
+    aggregates = [*(kind("x") for kind in kinds), wr.ArgMax("x", "t"), wr.LongestRunTime("x", "t")]
+    for windows in (wr.rows(3), wr.rows(3, ending=4)):
+        spec = wr.Rolling(windows={"w": windows}, aggregates=aggregates)
+        found = spec(table)
+        assert found.schema.types[4:] == [OF_TYPES[name].type] * 6
+        spec.algorithm = "recalc"
+        assert spec(table).equals(found)
+    spec = wr.Rolling(time="t", windows={"w": wr.bounds("lo", "hi")}, aggregates=aggregates)
+    answers = spec(table).columns[-2]
+    assert answers.type == OF_TYPES[name].type
+    assert answers.equals(pa.chunked_array([OF_TYPES[name].take(pa.array([0, 1, 3, None]))]))
+
+
+def test_interpreted_answers_keep_nanoseconds() -> None:
+    class Newest(wr.Aggregate):
+        def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+            return max(a, b)
+
+    class Age(Newest):
+        def lower(p):  # type: ignore[no-untyped-def]  # noqa: N805
+            return p - pd.Timestamp(NOON, tz="UTC")
+
+    table = pa.table({"x": OF_TYPES["stamp"]})
+    found = wr.Rolling(windows=[wr.rows(2)], aggregates=[Newest("x"), Age("x")])(table)
+    kinds = [pa.timestamp("ns", "Asia/Tokyo"), pa.duration("ns")]
+    assert found.schema.types[1:] == kinds
+    assert found["x_age_2rows"].cast(pa.int64()).to_pylist() == [1, 5, 5, 3]
+    assert found["x_newest_2rows"].cast(pa.int64()).to_pylist() == [NOON + n for n in (1, 5, 5, 3)]
+    answer_type = pa.timestamp("ns", "UTC")
+    said = type("Said", (Newest,), {"answer_type": answer_type})("x")
+    found = wr.Rolling(windows=[wr.rows(2)], aggregates=[said])(table)
+    assert found["x_said_2rows"].cast(pa.int64())[1].as_py() == NOON + 5
+
+
+def test_bytes_of_one_length_are_joined_to_longer_ones() -> None:
+    found = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.Concat("x")])({"x": OF_TYPES["pair"]})
+    assert list(found["x_concat_2rows"]) == [b"bb", b"bbaa", b"aa", b"cc"]
 
 
 # --- own aggregates, plans, errors ---------------------------------------------------------------

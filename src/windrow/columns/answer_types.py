@@ -13,16 +13,23 @@ from windrow.aggregates import (
     Aggregate,
     ApproxDistinct,
     ApproxQuantile,
+    ArgMax,
+    ArgMin,
     Bloom,
     BottomK,
     Collect,
     Concat,
     CountMin,
     Entropy,
+    First,
     FrequentItems,
     GeometricMean,
     Histogram,
+    Last,
+    LongestRunTime,
+    Max,
     Mean,
+    Min,
     Mode,
     Product,
     RelativeVariation,
@@ -60,7 +67,20 @@ def _added(_: Any, kinds: Kinds) -> pa.DataType | None:
 
 
 def _multiplied(_: Any, kinds: Kinds) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(kinds[0]) else pa.float64()
+    whole = pa.types.is_integer(kinds[0]) or pa.types.is_boolean(kinds[0])
+    return pa.int64() if whole else pa.float64()
+
+
+def _joined(_: Any, kinds: Kinds) -> pa.DataType:
+    return pa.binary() if pa.types.is_fixed_size_binary(kinds[0]) else kinds[0]
+
+
+def _of_values(_: Any, kinds: Kinds) -> pa.DataType:
+    return kinds[0]
+
+
+def _run_time(aggregate: Any, kinds: Kinds) -> pa.DataType | None:
+    return None if aggregate.answers == "interval" else kinds[0]
 
 
 def _float(*_: Any) -> pa.DataType:
@@ -73,13 +93,14 @@ _TYPES: dict[type[Aggregate], Type] = {
     Sum: _added,
     Spread: _added,
     Product: _multiplied,
-    Concat: lambda _, kinds: kinds[0],
+    Concat: _joined,
     M4: lambda _, kinds: corners(kinds),
     TopK: lambda _, kinds: pa.list_(kinds[0]),
     BottomK: lambda _, kinds: pa.list_(kinds[0]),
     Collect: lambda _, kinds: pa.list_(kinds[0]),
-    Mode: lambda _, kinds: kinds[0],
     Histogram: lambda _, kinds: pa.list_(counted_values(kinds[0])),
+    **dict.fromkeys((Min, Max, First, Last, ArgMin, ArgMax, Mode), _of_values),
+    LongestRunTime: _run_time,
     Bloom: lambda *_: pa.binary(),
     ApproxDistinct: lambda *_: pa.int64(),
     FrequentItems: lambda _, kinds: _frequent(kinds),
@@ -193,11 +214,23 @@ def type_by_example(aggregate: Aggregate, kinds: Kinds) -> pa.DataType:
     return pa.decimal128(DIGITS, kind.scale) if pa.types.is_decimal(kind) else kind
 
 
+def _array(answers: list[Any], kind: pa.DataType | None) -> pa.Array:
+    array = pa.array(answers, kind)
+    if kind is not None:
+        return array
+    # pandas' own times are of columns in nanoseconds, which Arrow cuts off unless it is told
+    if pa.types.is_timestamp(array.type) and any(hasattr(a, "nanosecond") for a in answers):
+        return pa.array(answers, pa.timestamp("ns", array.type.tz))
+    if pa.types.is_duration(array.type) and any(hasattr(a, "nanoseconds") for a in answers):
+        return pa.array(answers, pa.duration("ns"))
+    return array
+
+
 def listed(aggregate: Aggregate, answers: list[Any], kinds: Kinds) -> pa.Array:
     """Answers that Python made; where values do not show their type, examples may."""
     said = declared(aggregate)  # not given to pa.array, which would cut floats to integers
     try:
-        array = pa.array(answers, type=None if said else answer_type(aggregate, kinds))
+        array = _array(answers, None if said else answer_type(aggregate, kinds))
     except OverflowError as error:
         raise BadValue(
             f"{aggregate!r}: an answer is an integer of more than 64 bits: let lower() make floats "
