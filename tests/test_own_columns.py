@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
+from tests.buckets import Stream, plan_of
 from tests.test_rolling import check
+from windrow.aggregates import EMPTY, Field, Schema
 from windrow.columns.own import compile_aggregate
 from windrow.errors import WindrowError
 
@@ -87,6 +89,45 @@ def test_what_no_rows_answer(least: int) -> None:
 def test_what_no_rows_answer_may_be_a_text() -> None:
     spec = wr.Rolling(windows=[wr.rows(1, ending=5)], aggregates=[Word("x")])
     assert spec(TABLE)["x_word_1rows_ending_5"].to_pylist() == ["no rows"] * 5
+
+
+class Average(wr.Aggregate):
+    """Of all rows but one: there must be two."""
+
+    identity = (0.0, 0)
+    answer_type = "double"
+
+    def lift(x):
+        return (x, 1)
+
+    def combine(a, b):
+        return (a[0] + b[0], a[1] + b[1])
+
+    def lower(p):
+        if p[1] < 2:
+            raise ValueError("too few rows")
+        return p[0] / (p[1] - 1)
+
+
+class Averaged(Average):
+    """The same, by Python."""
+
+    identity = EMPTY
+    schema = Schema((Field("total", "float64"), Field("rows", "int64")))
+
+
+@pytest.mark.parametrize("kind", [Average, Averaged])
+def test_functions_see_no_fewer_rows_than_are_asked_for(kind: Any) -> None:
+    wanted = [None, None, None, 1.25, 11.0]
+    windows = {"w": wr.time(4), "old": wr.time(4, ending=100)}
+    spec = wr.Rolling(time="t", windows=windows, aggregates=[kind("x")], min_rows=2)
+    assert spec(TABLE).columns[-2].to_pylist() == wanted
+    assert spec(TABLE).columns[-1].to_pylist() == [None] * 5
+    stream = Stream(plan_of(spec, TABLE.schema))
+    for place, time in enumerate(TABLE["t"].to_pylist()):
+        stream.turn(TABLE.slice(place, 1), time)
+    stream.end()
+    assert stream.found().columns[-2].to_pylist() == wanted
 
 
 class Given(wr.Aggregate):

@@ -15,6 +15,7 @@ import windrow as wr
 from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, STRUCTURES, assert_same
+from tests.test_own_columns import Average, Averaged
 from tests.test_rolling import FLOATS
 from windrow.columns.column import number_column
 from windrow.columns.middles import NOTHING, Middle, fold, inserted, needs_lists, stand_ins
@@ -225,8 +226,12 @@ def test_structures_equal_one_call(
 def test_aggregates_of_ones_own(
     table: pa.Table, windows: list[Any], cuts: list[int], data: Any
 ) -> None:
-    spec = specification(windows, [Newest("i"), GeoMean("p")])
-    assert_same(distributed(spec, table, cuts, data.draw), spec(table), spec)
+    for aggregates, least in (
+        ([Newest("i"), GeoMean("p")], 0),
+        ([Average("i"), Averaged("i")], 2),  # which raise where there are fewer rows
+    ):
+        spec = specification(windows, aggregates, least)
+        assert_same(distributed(spec, table, cuts, data.draw), spec(table), spec)
 
 
 @given(tables(), some_windows, some_cuts, st.data())

@@ -32,7 +32,7 @@ from windrow.columns.column import (
 from windrow.columns.forms import Form
 from windrow.columns.jit import njit
 from windrow.columns.key_runs import by_code, key_codes
-from windrow.columns.own_answers import whole_products
+from windrow.columns.own_answers import by_python, compiled_answers, whole_products
 from windrow.columns.partial_slots import OwnSlot, PythonSlot
 from windrow.columns.power_sums import Parts, from_parts
 from windrow.columns.prepare import Prepared
@@ -292,7 +292,7 @@ def _compiled(task: Task, arrays: Arrays, slot: OwnSlot) -> tuple[pa.Array, int]
     compiled = own.compile_aggregate(task.aggregate, (), valid is not None, lifted=True)
     counts = None if valid is None else prefix_sums(valid)
     inputs = tuple(numbers_of(array) for array in arrays)
-    out = own.run_compiled(compiled, inputs, valid, counts, task.ranges, 1)
+    out = compiled_answers(task, compiled, inputs, valid, counts)
     if type(task.aggregate) is Product and not slot.columns[0].is_float:
         task.columns = slot.columns
         found = whole_products(task, out, inputs, valid, counts, lifted=True)
@@ -339,5 +339,4 @@ def _known_partials(slot: Slot, texts: pa.Array) -> dict[int, Any]:
 
 
 def _by_python(task: Task, slot: PythonSlot, arrays: Arrays) -> pa.Array:
-    answers = own.run_interpreted(task.aggregate, slot.rows(arrays), task.ranges)
-    return task.listed(answers, [array.type for array in arrays[:-1]])
+    return by_python(task, slot.rows(arrays), [array.type for array in arrays[:-1]])

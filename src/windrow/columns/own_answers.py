@@ -25,8 +25,36 @@ def interpreted(task: Task) -> pa.Array:
         count = task.size - task.table.size
         known = [EMPTY] * (count - 1) + [task.middle.partial]
         rows[task.place : task.place] = [own.Lifted(partial) for partial in known]
-    answers = own.run_interpreted(task.aggregate, rows, task.ranges)
-    return task.listed(answers, [column.type for column in task.columns])
+    return by_python(task, rows, [column.type for column in task.columns])
+
+
+def by_python(task: Task, rows: list[Any], kinds: list[pa.DataType]) -> pa.Array:
+    """Answers over rows of values, or of partials."""
+    ranges, asked = task.enough()
+    found = own.run_interpreted(task.aggregate, rows, ranges)
+    if asked is None:
+        return task.listed(found, kinds)
+    answers = [task.aggregate.empty] * len(task.ranges)
+    for row, answer in zip(asked.tolist(), found, strict=True):
+        answers[row] = answer
+    return task.listed(answers, kinds)
+
+
+def compiled_answers(
+    task: Task,
+    compiled: own.Compiled,
+    fields: tuple[Array, ...],
+    valid: Array | None,
+    counts: Array | None,
+) -> Array:
+    """Answers over partials, some of which may stand for many rows; 0 where there are too few."""
+    ranges, asked = task.enough()
+    found = own.run_compiled(compiled, fields, valid, counts, ranges, 1)
+    if asked is None:
+        return found
+    answers = np.zeros(len(task.ranges), found.dtype)
+    answers[asked] = found
+    return answers
 
 
 def own_answers(task: Task) -> pa.Array:
@@ -87,7 +115,7 @@ def _own_with_middle(task: Task) -> pa.Array:
     parts = partial if isinstance(task.aggregate.identity, tuple) else (partial,)
     fields = [np.insert(f, task.place, p) for f, p in zip(fields, parts, strict=True)]
     compiled = own.compile_aggregate(task.aggregate, (), False, lifted=True)
-    out = own.run_compiled(compiled, tuple(fields), None, None, task.ranges, 0)
+    out = compiled_answers(task, compiled, tuple(fields), None, None)
     if type(task.aggregate) is Product and not task.column.is_float:
         return whole_products(task, out, tuple(fields), None, None, lifted=True)
     return typed(task.aggregate, task.numbers(out))

@@ -127,6 +127,17 @@ class Task:
         gone = self.present() < needed
         return gone if gone.any() else None
 
+    def enough(self) -> tuple[Ranges, Array | None]:
+        """The ranges that have enough rows for an answer, and which those are; None: all of them.
+
+        Functions that are not windrow's may raise where there are fewer.
+        """
+        gone = self.missing()
+        if gone is None:
+            return self.ranges, None
+        rows = np.flatnonzero(~gone)
+        return self.ranges.some(rows), rows
+
     def numbers(self, answers: Array) -> pa.Array:
         """Answers that compiled functions made, and what the aggregate says of no rows."""
         missing, empty = self.missing(), self.aggregate.empty
