@@ -454,6 +454,16 @@ def test_values_come_back_in_their_own_type_however_they_are_found(name: str) ->
     assert answers.equals(pa.chunked_array([OF_TYPES[name].take(pa.array([0, 1, 3, None]))]))
 
 
+@pytest.mark.parametrize("name", OF_TYPES)
+def test_answers_have_a_type_where_all_are_missing(name: str) -> None:
+    class Other(wr.Aggregate):
+        def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805
+            return b
+
+    spec = wr.Rolling(windows=[wr.rows(2, ending=9)], aggregates=[Other("x")])
+    assert not pa.types.is_null(spec(pa.table({"x": OF_TYPES[name]})).schema.types[-1])
+
+
 def test_interpreted_answers_keep_nanoseconds() -> None:
     class Newest(wr.Aggregate):
         def combine(a, b):  # type: ignore[no-untyped-def]  # noqa: N805

@@ -154,9 +154,6 @@ _EXAMPLES: dict[str, Callable[[int], Any]] = {
     "binary": lambda i: b"abc"[i : i + 1],
     "large_binary": lambda i: b"abc"[i : i + 1],
     "bool": lambda i: i != 1,
-    "float": lambda i: i + 1.0,
-    "double": lambda i: i + 1.0,
-    "date32[day]": lambda i: datetime.date(2000, 1, 1 + i),
 }
 _ROWS = 3
 
@@ -166,6 +163,12 @@ def _example(kind: pa.DataType, i: int) -> Any:
         return _EXAMPLES[str(kind)](i)
     if pa.types.is_integer(kind):
         return i + 1
+    if pa.types.is_floating(kind):
+        return i + 1.0
+    if pa.types.is_fixed_size_binary(kind):
+        return b"abc"[i : i + 1] * kind.byte_width
+    if pa.types.is_date(kind):
+        return datetime.date(2000, 1, 1 + i)
     if pa.types.is_decimal(kind):
         return decimal.Decimal(i + 1).quantize(decimal.Decimal(1).scaleb(-kind.scale))
     if pa.types.is_timestamp(kind):
