@@ -7,6 +7,7 @@
 import functools
 import inspect
 import math
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,91 @@ def test_options_are_told_apart() -> None:
     assert compiled(one).lift(1.0) == 2.0
     one.offset = 5.0
     assert compiled(one).lift(1.0) == 6.0
+
+
+class Weighted(Own):
+    def lift(self, x):
+        return float(x * self.weights[0])
+
+
+class Begun(Own):
+    def __init__(self, column: str, identity: Any) -> None:
+        super().__init__(column)
+        self.identity = identity
+
+    def lift(x):
+        return x
+
+
+class Kind(IntEnum):
+    PLAIN = 1
+    DOUBLE = 2
+
+
+def doubled(x):
+    return x * 2.0
+
+
+def halved(x):
+    return x / 2
+
+
+class Applied(Own):
+    def lift(self, x):
+        return self.function(x)
+
+
+class Switched(Own):
+    def lift(self, x):
+        return x * 1.0 if self.kind == Kind.PLAIN else x * 2.0
+
+
+def helped(x):
+    return x + 1.0
+
+
+class Helped(Own):
+    def lift(x):
+        return helped(x)
+
+
+@pytest.mark.parametrize(
+    "aggregates",
+    [
+        [Weighted("x", weights=(np.float64(w),)) for w in (2, 5)],
+        [Weighted("x", weights=np.array([w])) for w in (2.0, 5.0)],
+        [Applied("x", function=f) for f in (doubled, halved)],
+        [Switched("x", kind=kind) for kind in Kind],
+        [Begun("x", 0), Begun("x", 0.0), Begun("i", 0)],
+    ],
+    ids=["numbers of NumPy", "arrays", "functions", "numbers with names", "identities"],
+)
+def test_compiled_code_is_not_taken_for_another(aggregates: list[Any]) -> None:
+    for aggregate in aggregates:
+        spec = wr.Rolling(time="t", windows=WINDOWS, aggregates=[aggregate])
+        assert ", compiled" in spec.explain(TABLE)
+        check(spec, TABLE)
+
+
+def test_functions_of_the_module_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they do in a notebook."""
+    assert compiled(Helped("x")).lift(1.0) == 2.0
+    monkeypatch.setitem(globals(), "helped", halved)
+    assert compiled(Helped("x")).lift(1.0) == 0.5
+
+
+@pytest.mark.parametrize("change", [1e-12, 1.0])
+def test_arrays_that_look_alike_share_nothing(change: float) -> None:
+    """NumPy shows eight digits, and the ends of long ones."""
+    weights = [np.ones(2000), np.ones(2000)]
+    weights[1][1000 if change == 1.0 else 0] += change
+    hub = wr.Hub()
+    for way in (lambda w: w, lambda w: (1, [w])):
+        one, other = (Own(weights=way(w)) for w in weights)
+        assert one.identification != other.identification
+    queries = [hub.register(Weighted(weights=w[[1000]] + w[0] - 1), wr.rows(2)) for w in weights]
+    hub.insert_many([1.0, 2.0])
+    assert hub.lookup(queries[0]) == 3.0 < hub.lookup(queries[1])
 
 
 def test_arrays_tuples_closures_and_names_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:

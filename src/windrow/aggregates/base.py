@@ -11,6 +11,7 @@ import copy
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 import numpy as np
@@ -223,7 +224,7 @@ class Aggregate:
 
     def description(self) -> str:
         """The name with options and without columns: equal for aggregates that agree."""
-        inside = ", ".join(f"{k}={v!r}" for k, v in self.options().items())
+        inside = ", ".join(f"{k}={_exactly(v)}" for k, v in self.options().items())
         return f"{type(self).__name__}({inside})"
 
     def alias(self, name: str) -> Self:
@@ -411,6 +412,19 @@ class Aggregate:
         if len(partials) != 1:
             raise BadValue(f"{self.description()}: {len(partials)} partials where one was expected")
         return partials[0]
+
+
+def _exactly(option: Any) -> str:
+    """An option in words that no other one has: NumPy shows arrays in part, and rounded."""
+    if type(option) is tuple:
+        return f"({', '.join(map(_exactly, option))}{',' * (len(option) == 1)})"
+    if type(option) is list:
+        return f"[{', '.join(map(_exactly, option))}]"
+    if not isinstance(option, np.ndarray):
+        return repr(option)
+    content = repr(option.tolist()) if option.dtype.hasobject else option.tobytes().hex()
+    digest = blake2b(content.encode(), digest_size=16).hexdigest()
+    return f"array({option.dtype}, {option.shape}, {digest})"
 
 
 def _meant(word: str) -> str:

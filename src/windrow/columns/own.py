@@ -56,7 +56,8 @@ def compile_aggregate(
     aggregate = twin(aggregate, kinds)
     functions = (getattr(aggregate, name) for name in _FUNCTIONS)  # an instance may have its own
     written = tuple(getattr(function, "__func__", function) for function in functions)
-    key = (type(aggregate), written, kinds, nulls, lifted, _said_now(aggregate))
+    said = (repr(aggregate.identity), *_said_now(aggregate))
+    key = (type(aggregate), written, kinds, nulls, lifted, said)
     if key not in _KNOWN:
         _KNOWN[key] = _compile(aggregate, kinds, nulls, lifted)
     return _KNOWN[key]
@@ -66,7 +67,7 @@ _KNOWN: dict[Any, Compiled] = {}
 
 
 def _said_now(aggregate: Aggregate) -> tuple[Any, ...]:
-    """What may change about a class: numbers that its functions name, and texts that travelled."""
+    """What may change about a class: what its functions name, and texts that travelled."""
     texts = getattr(aggregate, "_texts", None)
     if texts is not None:
         return tuple(text for made in texts.values() for text in made.items())

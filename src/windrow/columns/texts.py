@@ -125,8 +125,8 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, None
 
 
-def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[str, ...]:
-    """The numbers that a function names, NumPy's too, and functions that it calls, as they are now.
+def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The values that a function names, NumPy's too, and functions that it calls, as they are now.
 
     >>> half = 0.5
     >>> constants(lambda x: x * half)
@@ -135,16 +135,26 @@ def constants(function: Any, around: tuple[Any, ...] = ()) -> tuple[str, ...]:
     function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType) or function in around:
         return ()
-    found: list[str] = []
+    found: list[Any] = []
     for name, value in _named(function):
-        if inspect.isfunction(value) or hasattr(value, "py_func"):
-            found += constants(value, (*around, function))
-        elif isinstance(value, np.ndarray | np.generic):
-            content = blake2b(value.tobytes()).hexdigest()
-            found.append(f"{name} = {value.dtype} {value.shape} {content}")
-        elif not isinstance(value, ModuleType):
-            found += [text] if (text := _said(name, value)) is not None else []
+        found += _content(name, value, (*around, function))
     return tuple(found)
+
+
+def _content(name: str, value: Any, around: tuple[Any, ...]) -> list[Any]:
+    """What would have to be the same for code that was compiled with a value to be right."""
+    plain = getattr(value, "py_func", value)
+    if isinstance(plain, FunctionType):
+        return [plain.__code__, *constants(plain, around)]
+    if isinstance(value, np.ndarray | np.generic):
+        content = blake2b(value.tobytes()).hexdigest()
+        return [f"{name} = {value.dtype} {value.shape} {content}"]
+    if isinstance(value, tuple):
+        parts = [_content(f"{name}[{i}]", part, around) for i, part in enumerate(value)]
+        return [f"{name} has {len(value)}", *(text for part in parts for text in part)]
+    if isinstance(value, int | float | complex | str | bytes):
+        return [f"{name} = {value!r}"]
+    return [text] if (text := _said(name, value)) is not None else []
 
 
 @cache
