@@ -4,7 +4,7 @@
 # ruff: noqa: N805
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +63,30 @@ def test_floats_are_not_cut_to_the_integers_of_an_identity(aggregate: Any) -> No
     check(spec, TABLE)
     text = spec.explain(TABLE)
     assert ("interpreted: lift makes" in text) == (type(aggregate) is Either)
+
+
+class Part(NamedTuple):
+    total: float
+    rows: int
+
+
+class WithNames(wr.Aggregate):
+    identity = Part(0.0, 0)
+
+    def lift(x):
+        return Part(x, 1)
+
+    def combine(a, b):
+        return Part(a.total + b.total, a.rows + b.rows)
+
+    def lower(p):
+        return p.total / p.rows
+
+
+def test_partials_with_names_are_left_to_python() -> None:
+    spec = wr.Rolling(time="t", windows=WINDOWS, aggregates=[WithNames("x")])
+    check(spec, TABLE)
+    assert "its identity is a Part, and only plain tuples are compiled" in spec.explain(TABLE)
 
 
 class Nothing(Total):

@@ -96,6 +96,9 @@ def _compile(
         reason = "it declares no identity, so the types of its partial are not known"
         return Compiled(None, None, reason)
     fields = identity if isinstance(identity, tuple) else (identity,)
+    if isinstance(identity, tuple) and type(identity) is not tuple:
+        kind = type(identity).__name__
+        return Compiled(None, None, f"its identity is a {kind}, and only plain tuples are compiled")
     for field in fields:
         if type(field) not in _TYPES:
             return Compiled(None, None, f"its identity holds {field!r}, which is not a number")
