@@ -1,7 +1,7 @@
 """Functions of one's own that see options: compiled as if the options stood in their text."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment, misc, no-any-return"
-# mypy: disable-error-code="attr-defined, index"
+# mypy: disable-error-code="attr-defined, index, override"
 # ruff: noqa: N805
 
 import functools
@@ -155,7 +155,7 @@ class Begun(Own):
         return x
 
 
-class Kind(IntEnum):
+class Shape(IntEnum):
     PLAIN = 1
     DOUBLE = 2
 
@@ -175,7 +175,7 @@ class Applied(Own):
 
 class Switched(Own):
     def lift(self, x):
-        return x * 1.0 if self.kind == Kind.PLAIN else x * 2.0
+        return x * 1.0 if self.shape == Shape.PLAIN else x * 2.0
 
 
 def helped(x):
@@ -193,7 +193,7 @@ class Helped(Own):
         [Weighted("x", weights=(np.float64(w),)) for w in (2, 5)],
         [Weighted("x", weights=np.array([w])) for w in (2.0, 5.0)],
         [Applied("x", function=f) for f in (doubled, halved)],
-        [Switched("x", kind=kind) for kind in Kind],
+        [Switched("x", shape=shape) for shape in Shape],
         [Begun("x", 0), Begun("x", 0.0), Begun("i", 0)],
     ],
     ids=["numbers of NumPy", "arrays", "functions", "numbers with names", "identities"],

@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="untyped-decorator, no-any-return, index, operator, misc"
 
+import importlib
 import math
 import os
 import subprocess
@@ -207,6 +208,41 @@ def test_partials_are_not_lifted_again(kind: Any, partial: tuple[int, ...]) -> N
         made = compile_aggregate(aggregate, (np.dtype(np.int64),), False)
         assert made.module is not None
         assert made.module.lift(3) == kind.lift(3)
+
+
+MODULE = """import math
+import windrow as wr
+{}
+class Plain(wr.Aggregate):
+    identity = 0.0
+    def lift(x):
+        return math.sqrt(x) * 2.0
+    def combine(a, b):
+        return a + b
+
+class Sees(Plain):
+    factor = 3.0
+    def lift(self, x):
+        return math.sqrt(x) * self.factor
+"""
+
+
+@pytest.mark.parametrize("change", [("2.0", "9.0"), ("self.factor", "9.0"), ("{}", "# more\n\n")])
+def test_a_file_that_has_changed_since(
+    change: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs is what Python read, wherever the file has it now."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "changing.py"
+    file.write_text(MODULE.format(""))
+    monkeypatch.delitem(sys.modules, "changing", raising=False)
+    module = importlib.import_module("changing")
+    file.write_text(MODULE.replace(*change).replace("{}", ""))
+    aggregates = [module.Plain("x").alias("plain"), module.Sees("x").alias("sees")]
+    spec = wr.Rolling(windows={"w": wr.rows(1)}, aggregates=aggregates)
+    found = spec(pa.table({"x": [4.0]})).select([1, 2]).to_pylist()
+    assert found == [{"plain_w": 4.0, "sees_w": 6.0}]
 
 
 PROGRAM = """

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from windrow.columns.made_of import made_of
+
 TEXT = "__windrow_text__"
 """The attribute of a made function that has its text, which no file has."""
 
@@ -99,7 +101,7 @@ def _rewritten(function: FunctionType) -> _Rewritten | str:
         return "its text is not known"
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         return "only a def without decorators can do without self"
-    if definition.name != function.__name__:  # the file has changed since
+    if not made_of(function, definition):
         return "its text is not known"
     parameters = definition.args.posonlyargs or definition.args.args
     first = parameters.pop(0).arg

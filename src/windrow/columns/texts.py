@@ -4,6 +4,7 @@ Numba keeps what is in a file and names only what is there. A function of a user
 if it names functions like it, numbers, and what ``math`` and NumPy have.
 """
 
+import ast
 import builtins
 import dis
 import inspect
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.columns.made_of import made_of
 from windrow.columns.options import TEXT
 
 _MODULES = {"math": math, "numpy": np}
@@ -101,13 +103,23 @@ def _text(name: str, function: Any) -> str | None:
     """The function alone, under a name."""
     if not isinstance(function, FunctionType) or function.__defaults__ or function.__kwdefaults__:
         return None
-    try:
-        text = function.__dict__.get(TEXT) or textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        return None
-    text = _DECORATED.sub("", text, count=1)
+    text = function.__dict__.get(TEXT) or _text_in_file(function)
     begin = f"def {function.__name__}("
-    return text.replace(begin, f"def {name}(", 1) if text.startswith(begin) else None
+    if text is None or not text.startswith(begin):
+        return None
+    return text.replace(begin, f"def {name}(", 1)
+
+
+def _text_in_file(function: FunctionType) -> str | None:
+    """The function alone as its file has it, if it still has."""
+    try:
+        text = _DECORATED.sub("", textwrap.dedent(inspect.getsource(function)), count=1)
+        [definition] = ast.parse(text).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    if not isinstance(definition, ast.FunctionDef) or not made_of(function, definition):
+        return None
+    return text
 
 
 def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
