@@ -51,9 +51,12 @@ def _holds(table: pa.Table, where: Where) -> Array:
         )
     if not where.values:
         return _true(column)
+    wanted = [_scalar(where, value, column.type) for value in where.values]
+    if pa.types.is_float16(column.type):  # which Arrow does not compare
+        column, wanted = column.cast(pa.float32()), [value.cast(pa.float32()) for value in wanted]
     found = np.zeros(table.num_rows, np.bool_)
-    for value in where.values:
-        found |= _true(pc.equal(column, _scalar(where, value, column.type)))
+    for value in wanted:
+        found |= _true(pc.equal(column, value))
     return found
 
 
