@@ -415,6 +415,26 @@ def test_large_windows_of_awkward_data_are_exact() -> None:
             assert out[f"x_mean_{rows}rows"][i] == want / rows
 
 
+def test_batches_of_any_type_come_back_as_they_are() -> None:
+    """Arrow itself cannot choose rows of all of them."""
+    run = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([7, None]))
+    table = pa.table(
+        {
+            "t": [1, 2, 3],
+            "x": run,
+            "k": pa.array(["a", None, "a"], pa.string_view()),
+            "b": pa.array([b"a", b"b", b"c"], pa.binary_view()),
+        }
+    )
+    aggregates = [wr.Sum("x"), wr.Max("b"), wr.Max("k").where("x", 7)]
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(5)], aggregates=aggregates)
+    stream = spec.stream()
+    parts = [stream.push(table.slice(i, 1)) for i in range(3)] + [stream.finish()]
+    found = [row for part in parts for row in part.to_pylist()]
+    assert sorted(found, key=lambda row: row["t"]) == spec(table).to_pylist()
+    assert all(part.schema.types == spec(table).schema.types for part in parts)
+
+
 # --- the types of answers -------------------------------------------------------------------------
 
 NOON = 1_710_072_000_000_000_000

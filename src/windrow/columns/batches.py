@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
-from windrow.columns.column import array_of
+from windrow.columns.column import array_of, chosen_rows
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
@@ -78,7 +78,7 @@ class Batches:
         out = self._answers(table, final & ~answered)
         answered |= final
         keep = needed | ~answered
-        self._kept = table.filter(array_of(keep))
+        self._kept = chosen_rows(table, keep)
         self._answered = answered[keep]
         return out
 
@@ -91,11 +91,10 @@ class Batches:
         return out
 
     def _answers(self, table: pa.Table, wanted: Array) -> pa.Table:
-        mask = array_of(wanted)
         answers = engine.run(self.spec, table)
-        out = table.filter(mask)
+        out = chosen_rows(table, wanted)
         for name, array in answers.items():
-            out = out.append_column(name, array.filter(mask))
+            out = out.append_column(name, array.filter(array_of(wanted)))
         return out
 
     def _check_order(self, ready: Prepared, before: int) -> None:

@@ -141,6 +141,24 @@ def whole_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
+def chosen_rows(table: pa.Table, wanted: Array) -> pa.Table:
+    """Some rows of a table, whatever types Arrow can choose from only by way of others."""
+    mask = array_of(wanted)
+    columns = []
+    for column in table.columns:
+        kind = column.type
+        if pa.types.is_run_end_encoded(kind):
+            plain = pc.run_end_decode(column).filter(mask)
+            columns.append(pc.run_end_encode(plain, run_end_type=kind.run_end_type))
+        elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+            texts = pa.types.is_string_view(kind)
+            wide = column.cast(pa.large_string() if texts else pa.large_binary())
+            columns.append(wide.filter(mask).cast(kind))
+        else:
+            columns.append(column.filter(mask))
+    return pa.table(columns, schema=table.schema)
+
+
 def plain_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
     """One contiguous array, of a type that Arrow's functions take."""
     whole = whole_column(array)
