@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="misc"
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,46 @@ def test_a_collation_and_a_schema(spark: Any) -> None:  # noqa: F811
     given = spec(plain, schema="k int, t int, s string")
     assert given.columns == ["k", "t", "s", "count_where_s_a_9"]
     assert [row[-1] for row in given.orderBy("t").collect()] == [0, 1, 1]
+
+
+def test_values_that_spark_could_take_for_others(spark: Any) -> None:  # noqa: F811
+    """Texts that differ by capitals, more digits than a long has, thousands of values."""
+    numbers = [Decimal(10**30), Decimal(-1), None, Decimal("0.50")]
+    table = pa.table(
+        {
+            "k": [1, 1, 2, 2],
+            "id": range(4),
+            "s": ["A", "a", "a", None],
+            "x": [0.5, -0.0, None, 1999.5],
+            "d": pa.array(numbers, pa.decimal128(38, 2)),
+        }
+    )
+    many = [number + 0.5 for number in range(2000)]
+    spec = wr.Rolling(
+        key="k",
+        time="id",
+        windows=[wr.time(5)],
+        aggregates=[
+            wr.Count().where("s", "A").alias("capital"),
+            wr.Count().where("s", "a").alias("small"),
+            wr.Count().where("d", 10**30, 0.5).alias("long"),
+            wr.Count().where("x", *many).alias("any"),
+        ],
+    )
+    found = check(spark, spec, table).sort_by("id")
+    assert [found[n].to_pylist()[1::2] for n in found.column_names[5:]] == [
+        [1, 0],
+        [1, 1],
+        [1, 1],
+        [1, 1],
+    ]
+
+
+def test_a_column_called_like_one_that_is_made(spark: Any) -> None:  # noqa: F811
+    df = spark.createDataFrame([(1, True, 5)], "t int, flag boolean, `Rows where flag` int")
+    spec = wr.Rolling(time="t", windows=[wr.time(9)], aggregates=[wr.Count().where("flag")])
+    with pytest.raises(BadSpecification, match="two columns called 'Rows where flag'"):
+        spec(df)
 
 
 def test_refused_before_any_job(spark: Any) -> None:  # noqa: F811

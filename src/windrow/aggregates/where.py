@@ -58,9 +58,15 @@ class Masked:
 
 
 def _said(where: Where) -> str:
-    values = " or ".join(map(_word, where.values))
+    values = " or ".join(map(_value, where.values))
     return _word(where.column) + (f" is {values}" if values else "")
 
 
-def _word(value: Any) -> str:
-    return str(value) if re.fullmatch(r"\w+", str(value)) else repr(value)
+def _value(value: Any) -> str:
+    """As it is only in letters that Spark tells apart, which are not capitals."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if re.fullmatch(r"[0-9a-z_]+", text) else repr(value)
+
+
+def _word(text: str) -> str:
+    return text if re.fullmatch(r"\w+", text) else repr(text)

@@ -4,14 +4,14 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StructField, StructType
+from pyspark.sql.types import BooleanType, DecimalType, StringType, StructField, StructType
 
 from windrow.aggregates.where import Masked, Where
 from windrow.columns import masked as in_columns
 from windrow.rolling import Rolling
 from windrow.spark.axis import quoted
 from windrow.spark.keyed import key_expression
-from windrow.spark.schema import checked, empty_table, schema_of, used_columns
+from windrow.spark.schema import checked, empty_table, schema_of, told_apart, used_columns
 from windrow.spark.stream_history import History
 
 
@@ -27,6 +27,7 @@ def plain(
     checked(spec, schema, labels)
     in_columns.plain(spec, empty_table(schema, used_columns(spec)))  # refuses what cannot be
     spec, columns = spec.plain()
+    told_apart([*schema.names, *(column.name for column in columns)], "the table")
     if given is not None:
         df = df.to(schema)
     df = df.withColumns({column.name: _made(schema, column) for column in columns})
@@ -56,6 +57,7 @@ def _holds(schema: StructType, where: Where) -> Any:
     if not where.values:
         return F.col(quoted(where.column))
     column, kind = key_expression(schema, where.column), schema[where.column].dataType
-    if not isinstance(kind, BooleanType) and hasattr(kind, "collation"):
+    if isinstance(kind, StringType):
         return column.isin(*where.values)
-    return reduce(lambda a, b: a | b, [column == F.lit(v).cast(kind) for v in where.values])
+    values = map(str, where.values) if isinstance(kind, DecimalType) else where.values
+    return column.isin(*[F.lit(value).cast(kind) for value in values])
