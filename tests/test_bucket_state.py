@@ -223,6 +223,24 @@ def test_other_types_are_refused() -> None:
     assert "i int64" in text
 
 
+def test_columns_that_are_made_come_and_go_with_their_aggregates() -> None:
+    """Those of where(), which are none of the stream's."""
+    table = in_order()
+    wide = table.append_column("made", table["x"])
+    both = specification(aggregates=[wr.Sum("x"), wr.Max("made")])
+    one = specification(aggregates=[wr.Sum("x")])
+    stream = first_half(wide, plan_of(both, wide.schema, made=("made",)))
+    answered = set(stream.found()["id"].to_pylist())
+    found = continued(stream, plan_of(one, table.schema), table)
+    wanted = one(table)
+    later = [number not in answered for number in wanted["id"].to_pylist()]
+    assert_same(found, wanted.filter(pa.array(later)), one)
+    text = refused(one, table, both, schema=wide.schema, made=("made",))
+    assert "the state has no column 'made'" in text
+    text = refused(one, table, both, schema=wide.schema)
+    assert "the stream's columns and their types cannot change" in text
+
+
 def test_a_new_time_window_where_there_was_none_is_refused() -> None:
     only_rows = specification(windows={"r": OLD["windows"]["r"]})
     text = refused(only_rows, in_order(), specification())

@@ -171,7 +171,8 @@ def test_streams_lookups_restarts_and_histories(spark: Any, tmp_path: Path) -> N
     rest = wanted.filter(pa.array([n not in known for n in wanted["id"].to_pylist()]))
     assert_same(other.found(), rest, moved)
     pipe.feed(*parts[3:], end=True)
-    pipe.run(changed, buckets=2)
+    less = [*STREAMED[1:4], wr.Max("i").over("short", "long")]
+    pipe.run(specification(**TIMED, aggregates=less, lateness="20s"), buckets=2)
     second = pipe.sink
     assert second.exists()
     found = {row["id"]: row for row in rows_of(pipe)}

@@ -90,12 +90,27 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> None:
         "rows": "the stream's columns and their types",
     }
     for name, text in texts.items():
-        if before[name] != now[name]:
+        had, wanted = before[name], now[name]
+        if name == "rows":
+            had, wanted = _rows(before, now), _rows(now, before)
+        if had != wanted:
             raise Refused(
                 f"{text} cannot change while a checkpoint is in use: it was written with "
-                f"{_shown(before[name])}, the query says {_shown(now[name])}. Change it back, or "
-                "begin a new checkpoint"
+                f"{_shown(had)}, the query says {_shown(wanted)}. Change it back, or begin a new "
+                "checkpoint"
             )
+
+
+def _rows(contract: dict[str, Any], other: dict[str, Any]) -> dict[str, str]:
+    """The columns that must be the same: all that come out with rows, and those that both have.
+
+    Others come and go with the aggregates that look at them.
+    """
+    loose = set(contract.get("made", []))
+    if contract["emit"] in ("ticks", "changes"):
+        loose = set(contract["rows"])
+    rows = contract["rows"].items()
+    return {name: kind for name, kind in rows if name in other["rows"] or name not in loose}
 
 
 def _shown(value: Any) -> str:

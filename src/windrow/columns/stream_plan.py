@@ -59,6 +59,8 @@ class StreamPlan:
     """How far ticks are apart, where answers come out at ticks."""
     origin: int = 0
     """Where one of them is."""
+    made: tuple[str, ...] = ()
+    """Columns that are not the stream's, but made for aggregates of some rows."""
 
     @property
     def emission(self) -> str:
@@ -119,6 +121,8 @@ class StreamPlan:
         """What the state depends on, as the head records it."""
         spec = self.spec
         counted: dict[str, Any] = {"sequential": self.sequential} if spec.sequential else {}
+        if self.made:
+            counted["made"] = list(self.made)
         if self.pairs != {label: [_text(a) for a in self.folded] for label in spec.windows}:
             counted["pairs"] = self.pairs
         timed = [n for n, w in spec.windows.items() if isinstance(w, Time) and self.pairs[n]]

@@ -97,12 +97,12 @@ def options_of(given: dict[str, Any]) -> StreamOptions:
 def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     """The stream with its answers, as its specification says when they come out."""
     options = options_of(given)
+    made: list[str] = []
     if spec.masked:
-        past = masked.with_history(options.history, spec)
+        options = replace(options, history=masked.with_history(options.history, spec))
         spec, df, _, made = masked.plain(spec, df)
-        return apply(spec, df, **given | {"history": past}).drop(*made)
     spec, schema = ready(spec, df)
-    plan, out = planned(spec, schema, options)
+    plan, out = planned(spec, schema, options, tuple(made))
     refuse_other_providers(df.sparkSession)
     rows = watermarked(df, spec, schema, options)
     if not spec.answers_rows:  # what does not come out need not travel
@@ -112,7 +112,7 @@ def apply(spec: Rolling, df: Any, **given: Any) -> Any:
     processor = BucketProcessor(plan, kinds_of(spec, out), extras_of(options, plan))
     before = before_it(plan, T.StructType([schema[n] for n in plan.schema.names]), options)
     turns = taken_in_turns(envelopes, processor, options, before)
-    return turns.select("payload").mapInArrow(unpacker(spec), out)
+    return turns.select("payload").mapInArrow(unpacker(spec), out).drop(*made)
 
 
 def enveloped(rows: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
@@ -172,9 +172,12 @@ SENT = T.StructType(
 
 
 def planned(
-    spec: Rolling, schema: T.StructType, options: StreamOptions
+    spec: Rolling, schema: T.StructType, options: StreamOptions, made: tuple[str, ...] = ()
 ) -> tuple[StreamPlan, T.StructType]:
-    """What is to be computed, and the columns that come out; refuses what cannot be."""
+    """What is to be computed, and the columns that come out; refuses what cannot be.
+
+    ``made``: columns that are not the stream's, but made for aggregates of some rows.
+    """
     refuse(spec, schema, options)
     if spec.overflow is None:
         _overflow_is_null(spec)
@@ -195,7 +198,7 @@ def planned(
     buckets = options.buckets if spec.key else 1
     step, origin = _ticks(spec, schema)
     reaches = _reaches(spec, schema)
-    return StreamPlan(spec, arrow, reaches, buckets, step=step, origin=origin), out
+    return StreamPlan(spec, arrow, reaches, buckets, step=step, origin=origin, made=made), out
 
 
 def _with_ticks(spec: Rolling) -> Rolling:
