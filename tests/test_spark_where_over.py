@@ -105,6 +105,14 @@ def test_values_that_spark_could_take_for_others(spark: Any) -> None:  # noqa: F
     ]
 
 
+def test_a_column_of_nothing_holds_nowhere(spark: Any) -> None:  # noqa: F811
+    """As on columns, where it is of no type either."""
+    df = spark.createDataFrame([(1, 2, None)], "k int, t int, s void")
+    counts = [wr.Count().where("s", "a").alias("text"), wr.Count().where("s").alias("truth")]
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(9)], aggregates=counts)
+    assert spec(df).collect() == [(1, 2, None, 0, 0)]
+
+
 def test_a_column_called_like_one_that_is_made(spark: Any) -> None:  # noqa: F811
     df = spark.createDataFrame([(1, True, 5)], "t int, flag boolean, `Rows where flag` int")
     spec = wr.Rolling(time="t", windows=[wr.time(9)], aggregates=[wr.Count().where("flag")])

@@ -4,7 +4,14 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DecimalType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DecimalType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from windrow.aggregates.where import Masked, Where
 from windrow.columns import masked as in_columns
@@ -54,9 +61,11 @@ def _made(schema: StructType, masked: Masked) -> Any:
 
 
 def _holds(schema: StructType, where: Where) -> Any:
-    if not where.values:
-        return F.col(quoted(where.column))
     column, kind = key_expression(schema, where.column), schema[where.column].dataType
+    if isinstance(kind, NullType):
+        return F.lit(False)
+    if not where.values:
+        return column
     if isinstance(kind, StringType):
         return column.isin(*where.values)
     values = map(str, where.values) if isinstance(kind, DecimalType) else where.values
