@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="misc"
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,20 @@ def answers_for(spec: wr.Rolling, table: pa.Table, found: pa.Table) -> pa.Table:
 def rows_of(pipe: Pipe) -> list[dict[str, Any]]:
     reader = pipe.spark.read.option("mergeSchema", "true").parquet(str(pipe.sink))
     return [row.asDict() for row in reader.collect()]
+
+
+def test_a_history_that_has_answers(spark: Any, tmp_path: Path) -> None:  # noqa: F811
+    """Such as an archive of what an earlier query gave out."""
+    table = stream_of(20, 6)
+    pipe = Pipe(spark, tmp_path, "end").feed(table)
+    spec = specification(**TIMED, aggregates=STREAMED[:2], lateness="20s")
+    when = datetime(2021, 1, 1, tzinfo=UTC)
+    archive = wr.spark.History(spec(frame(spark, table)), when)
+    answers = spec(pipe.stream(), flush="end", history=archive)
+    assert answers.columns[-2:] == ["x_sum_where_flag_long", "count_where_state_a_b_long"]
+    lacking = wr.spark.History(frame(spark, table.drop_columns(["state"])), when)
+    with pytest.raises(BadSpecification, match="history= has no column 'state'"):
+        spec(pipe.stream(), flush="end", history=lacking)
 
 
 def other_schema(pipe: Pipe) -> Any:

@@ -44,10 +44,11 @@ def plain(
 
 
 def with_history(history: Any, spec: Rolling) -> Any:
-    """A stream's history with the same columns."""
+    """A stream's history with the same columns; it may have answers, since no row comes out."""
     if not isinstance(history, History) or history.contract is not None:  # which has kept them
         return history
-    return History(plain(spec, history.rows)[1], history.until)
+    history.refuse_without(used_columns(spec))
+    return History(plain(spec, history.rows, labels=[])[1], history.until)
 
 
 def _kind(schema: StructType, masked: Masked) -> Any:

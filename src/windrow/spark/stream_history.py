@@ -67,6 +67,12 @@ class History:
         object.__setattr__(self, "contract", contract)
         object.__setattr__(self, "rules", rules)
 
+    def refuse_without(self, names: Iterable[str]) -> None:
+        """Say which column windows would look at in vain."""
+        for name in names:
+            if name not in self.rows.columns:
+                raise BadSpecification(f"history= has no column {name!r}")
+
     def refuse(self, plan: StreamPlan) -> None:
         """Say what a checkpoint has not kept, before a window is answered without it."""
         if self.contract is None:

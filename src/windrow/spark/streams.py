@@ -128,9 +128,7 @@ def before_it(plan: StreamPlan, schema: T.StructType, options: StreamOptions) ->
         return None
     options.history.refuse(plan)
     spec, table = plan.spec, options.history.rows
-    for name in used_columns(spec):
-        if name not in table.columns:
-            raise BadSpecification(f"history= has no column {name!r}")
+    options.history.refuse_without(used_columns(spec))
     columns = [
         (F.col(quoted(f.name)) if f.name in table.columns else F.lit(None))
         .cast(f.dataType)
