@@ -170,7 +170,7 @@ LONGER: list[Any] = [
 def test_a_longer_window_is_refused(window: Any) -> None:
     other = specification(windows=OLD["windows"] | {"new": window})
     text = refused(specification(), in_order(), other)
-    assert text.startswith("window 'new' looks back further than any window of the checkpoint")
+    assert text.startswith("window 'new' looks back further than any time window of the checkpoint")
     assert "the state has 69 ticks" in text
 
 
@@ -244,7 +244,7 @@ def test_columns_that_are_made_come_and_go_with_their_aggregates() -> None:
 def test_a_new_time_window_where_there_was_none_is_refused() -> None:
     only_rows = specification(windows={"r": OLD["windows"]["r"]})
     text = refused(only_rows, in_order(), specification())
-    assert "looks back further than any window of the checkpoint" in text
+    assert "looks back further than any time window of the checkpoint" in text
 
 
 def edited(head: bytes, **changes: Any) -> bytes:

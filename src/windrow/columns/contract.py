@@ -144,9 +144,9 @@ def _refuse_unless_seen(state: State, label: str, before: dict[str, Any]) -> Non
     start = state.plan.reaches[label].start
     if start < longest:
         raise Refused(
-            f"window {label!r} looks back further than any window of the checkpoint: rows that "
-            f"old are gone (it would need {-start}, the state has {-longest} ticks). Begin a new "
-            "checkpoint, or add a shorter window"
+            f"window {label!r} looks back further than any time window of the checkpoint: rows "
+            f"that old are gone (it would need {-start}, the state has {-longest} ticks). Begin a "
+            "new checkpoint, or add a shorter window"
         )
 
 
