@@ -48,7 +48,7 @@ def provided_home() -> str | None:
     for folder in _folders():
         script = folder / "java" / "bin" / "java"
         try:
-            if not script.exists() or script.read_text() != text:
+            if not script.exists() or script.read_bytes() != os.fsencode(text):
                 _write(script, text)
         except OSError:
             continue
@@ -69,8 +69,8 @@ def _write(script: Path, text: str) -> None:
     if script.parent.stat().st_uid != os.getuid():
         raise PermissionError(f"{script.parent} belongs to somebody else")
     handle, hidden = tempfile.mkstemp(dir=script.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(os.fsencode(text))  # a path in it is read by a shell: bytes as the system has them
     os.chmod(hidden, 0o700)
     os.replace(hidden, script)
 

@@ -176,10 +176,11 @@ def load(text: str, label: str) -> ModuleType:
     if module_name in sys.modules:
         return sys.modules[module_name]
     path = cache_folder() / f"{module_name}.py"
-    if not path.exists() or path.read_text() != text:
+    written = text.encode()  # whatever the locale: Python reads sources as UTF-8
+    if not path.exists() or path.read_bytes() != written:
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(written)
         os.replace(temporary, path)
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
