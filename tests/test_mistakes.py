@@ -288,6 +288,71 @@ MISTAKES = [
         r'features: a stream needs lateness.*lateness = "10 minutes"',
     ),
     Mistake(
+        "a sink that holds the source",
+        {"sink.path": ".", "sink.mode": "overwrite"},
+        r"sink.path: \S*payments.csv is in this folder, and would be removed with what is there",
+    ),
+    Mistake(
+        "a sink that holds the source of Spark",
+        {"engine": "spark", "sink.path": ".", "sink.mode": "overwrite"},
+        r"sink.path: \S*payments.csv is in this folder, and would be removed with what is there",
+    ),
+    Mistake(
+        "a source by another way",
+        {"sink.path": "there/../payments.csv", "sink.mode": "overwrite"},
+        r"sink.path: this is the source: it would be overwritten",
+    ),
+    Mistake(
+        "answers among the rows",
+        {"source.path": "days", "sink.path": "days/answers"},
+        r"sink.path: this is in the source's folder: the next run would read it as rows",
+    ),
+    Mistake(
+        "a sink elsewhere, in this process",
+        {"sink.path": "s3://bucket/out"},
+        r'sink.path: engine = "columns" writes files of this machine; for s3://bucket/out say',
+    ),
+    Mistake(
+        "a packed sink",
+        {"sink": {"format": "csv", "path": "out.csv.gz"}},
+        r"sink.path: files are written unpacked here: name it out.csv",
+    ),
+    Mistake(
+        "a sink with the ending of another format",
+        {"sink.path": "out.csv"},
+        r"sink.path: out.csv is not what a file of format parquet is called: name it out.parquet",
+    ),
+    Mistake(
+        "a misspelt option of a sink",
+        {"sink": {"format": "csv", "path": "out", "options": {"headr": False}}},
+        r"sink.options.headr: not known in process; did you mean 'header'",
+    ),
+    Mistake(
+        "an option of a sink that has no such value",
+        {"sink.options": {"compression": "best"}},
+        r"sink: an option of parquet is wrong: Unsupported compression: best",
+    ),
+    Mistake(
+        "an encoding that Spark has to be told to know",
+        {"engine": "spark", "source.options": {"encoding": "windows-1252"}},
+        r"encoding: Spark knows utf-8, .*, and windows-1252 with settings = "
+        r'\{ "spark.sql.legacy.javaCharsets" = true \} under \[spark\]',
+    ),
+    Mistake(
+        "lists in CSV",
+        {
+            **aggregates(aggregate="Collect", column="amount"),
+            "sink": {"format": "csv", "path": "out"},
+        },
+        r"sink: column 'amount_collect_1h' is list<item: double>, for which csv has no form: take "
+        "parquet or json",
+    ),
+    Mistake(
+        "a report over the source",
+        {"report": {"path": "payments.csv"}},
+        r"report.path: \S*payments.csv is there already, and is no report: name another path",
+    ),
+    Mistake(
         "a stream without a checkpoint",
         {**STREAM, "sink.checkpoint": None, "source.path": "days"},
         r"sink: a stream needs a folder for its state: checkpoint = ",

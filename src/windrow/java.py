@@ -70,7 +70,9 @@ def _write(script: Path, text: str) -> None:
         raise PermissionError(f"{script.parent} belongs to somebody else")
     handle, hidden = tempfile.mkstemp(dir=script.parent)
     with os.fdopen(handle, "wb") as file:
-        file.write(os.fsencode(text))  # a path in it is read by a shell: bytes as the system has them
+        file.write(
+            os.fsencode(text)
+        )  # a path in it is read by a shell: bytes as the system has them
     os.chmod(hidden, 0o700)
     os.replace(hidden, script)
 

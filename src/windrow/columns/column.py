@@ -214,7 +214,8 @@ def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
         places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     except pa.ArrowNotImplementedError:
         raise BadValue(
-            f"column {name!r} has type {array.type}, whose values cannot be ordered or added"
+            f"column {name!r} has type {array.type}, whose values cannot be ordered or added: make "
+            "a column of what you need of them first"
         ) from None
     rank = np.empty(len(places), np.int64)
     rank[places] = np.arange(len(places))

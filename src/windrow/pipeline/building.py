@@ -24,6 +24,11 @@ def near(path: str) -> str:
     return short if len(short) < len(path) else path
 
 
+def bare(path: str) -> str:
+    """A path of this machine without the ``file:`` that Spark knows before it."""
+    return path.removeprefix("file://").removeprefix("file:")
+
+
 @dataclass(frozen=True)
 class Source:
     """Where rows come from; ``paths`` hold wherever the process runs."""

@@ -8,9 +8,7 @@ from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline, Source, built
 from windrow.pipeline.columns import check_columns, check_types, schema_of
 from windrow.pipeline.declaration import IN_PROCESS
-from windrow.pipeline.ends import check_sink, check_surroundings, is_address
-from windrow.pipeline.lines import Path
-from windrow.pipeline.problems import did_you_mean
+from windrow.pipeline.ends import check_options, check_sink, check_surroundings, is_address
 from windrow.pipeline.reading import BadPipeline, Document, read
 
 
@@ -46,6 +44,7 @@ def checked_file(
     if pipeline.alerts is not None:
         check_sink(document, pipeline, "alerts", pipeline.alerts)
     _check_report(document, pipeline)
+    _check_answers(document, pipeline, schema)
     check_surroundings(document, pipeline, running)
     return document, pipeline
 
@@ -84,6 +83,14 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
                     'engine = "spark"',
                 )
         return
+    encoding = source.options.get("encoding", "utf-8")
+    free = pipeline.spark.get("settings", {}).get(_ANY_CHARSET) in (True, "true")
+    if source.format in ("csv", "json") and encoding.lower() not in _CHARSETS and not free:
+        document.say(
+            ("source", "options", "encoding"),
+            f"Spark knows {', '.join(_CHARSETS)}, and {encoding} with settings = "
+            f'{{ "{_ANY_CHARSET}" = true }} under [spark]',
+        )
     if pipeline.streaming and source.format == "jdbc":
         document.say(("source", "format"), "Spark cannot read jdbc as a stream")
     if not pipeline.streaming and source.format in ("rate", "socket"):
@@ -101,17 +108,33 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
             document.say(path, message)
 
 
+_CHARSETS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le", "utf-32")
+_ANY_CHARSET = "spark.sql.legacy.javaCharsets"
+
+
 def _check_options(document: Document, source: Source) -> None:
     from windrow.pipeline.files import known_options, other_options
 
-    known = known_options(source.format)
-    for name in other_options(source):
-        path: Path = ("source", "options", name)
-        if not document.has_mistake(path):
-            near = did_you_mean(name, known) or (f" (known: {', '.join(known)})" if known else "")
-            document.say(
-                path, f'not known in process{near}; for an option of Spark\'s, engine = "spark"'
-            )
+    check_options(
+        document, ("source", "options"), other_options(source), known_options(source.format)
+    )
+
+
+def _check_answers(document: Document, pipeline: Pipeline, schema: Any) -> None:
+    """In process: the whole specification on a table without rows, and its answers written."""
+    from windrow.pipeline.writing import why_not_written_so
+
+    if pipeline.engine != "columns" or schema is None or document.mistakes:
+        return
+    try:
+        answers = pipeline.features(schema.empty_table())
+    except WindrowError as error:
+        document.say(("features",), str(error))
+        return
+    if pipeline.sink is not None and pipeline.sink.format in IN_PROCESS:
+        reason = why_not_written_so(answers, pipeline.sink)
+        if reason:
+            document.say(("sink",), reason)
 
 
 def _of_stream(message: str, pipeline: Pipeline) -> str:

@@ -154,8 +154,8 @@ def _runs(document: Document, path: Path, spec: Rolling, empty: Any, schema: Any
     try:
         spec(empty)
     except WindrowError as error:
-        message = str(error).partition(": ")[2] if path[1] == "aggregates" else str(error)
-        document.say(_place(path, str(error), spec), _in_toml(message or str(error), spec, schema))
+        message = str(error).removeprefix(f"{spec.aggregates[0]!r}: ")
+        document.say(_place(path, message, spec), _in_toml(message, spec, schema))
         return False
     return True
 

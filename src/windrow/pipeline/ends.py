@@ -5,7 +5,7 @@ import socket
 from pathlib import Path as FilePath
 from typing import Any
 
-from windrow.pipeline.building import Pipeline, Sink
+from windrow.pipeline.building import Pipeline, Sink, bare, near
 from windrow.pipeline.declaration import IN_PROCESS
 from windrow.pipeline.lines import Path
 from windrow.pipeline.problems import did_you_mean
@@ -27,8 +27,8 @@ def check_files(document: Document, pipeline: Pipeline) -> bool:
     for path in source.paths:
         parent = FilePath(path).parent
         if not any(sign in path for sign in "*?[") and not os.path.exists(path):
-            near = [p.name for p in parent.iterdir()] if parent.is_dir() else []
-            hint = did_you_mean(FilePath(path).name, near)
+            beside = [p.name for p in parent.iterdir()] if parent.is_dir() else []
+            hint = did_you_mean(FilePath(path).name, beside)
             document.say(place, f"there is no {path}{hint or ' (paths are relative to this file)'}")
             return False
         if pipeline.streaming and os.path.isfile(path):
@@ -66,12 +66,12 @@ def check_sink(document: Document, pipeline: Pipeline, name: str, sink: Sink) ->
     for word, path in (("path", sink.path), ("checkpoint", sink.checkpoint)):
         if path is None or is_address(path):
             continue
-        if path in pipeline.source.paths:
-            document.say((*place, word), "this is the source: it would be overwritten")
-            return
-        reason = why_not_written(path)
+        reason = _why_not_there(pipeline, sink, path) or why_not_written(path)
         if reason:
             document.say((*place, word), reason)
+            return
+    if pipeline.engine == "columns" and sink.format in IN_PROCESS:
+        _check_form(document, place, sink)
     there = sink.path is not None and os.path.exists(sink.path)
     if there and not pipeline.streaming and sink.mode == "error":
         document.say(
@@ -80,9 +80,59 @@ def check_sink(document: Document, pipeline: Pipeline, name: str, sink: Sink) ->
         )
 
 
+def _check_form(document: Document, place: Path, sink: Sink) -> None:
+    """Whether a file in process fits its format and options."""
+    from windrow.pipeline.writing import known_options, why_not_of_format
+
+    if is_address(sink.path or ""):
+        document.say(
+            (*place, "path"),
+            f'engine = "columns" writes files of this machine; for {sink.path} say '
+            'engine = "spark"',
+        )
+    reason = why_not_of_format(sink)
+    if reason:
+        document.say((*place, "path"), reason)
+    check_options(document, (*place, "options"), sink.options, known_options(sink.format))
+
+
+def check_options(document: Document, place: Path, given: Any, known: tuple[str, ...]) -> None:
+    """Whether this process knows the options of a format, which else only Spark does."""
+    for name in given:
+        if name not in known and not document.has_mistake((*place, name)):
+            others = f" (known: {', '.join(known)})" if known else ""
+            hint = did_you_mean(name, known) or others
+            document.say(
+                (*place, name),
+                f'not known in process{hint}; for an option of Spark\'s, engine = "spark"',
+            )
+
+
+def _why_not_there(pipeline: Pipeline, sink: Sink, path: str) -> str | None:
+    """Why nothing may be written there: it is the source, or what is replaced holds it."""
+    from windrow.pipeline.files import found_files
+
+    target = os.path.realpath(bare(path))
+    own = [p for p in (*pipeline.source.paths, *found_files(pipeline.source)) if not is_address(p)]
+    sources = [os.path.realpath(bare(p)) for p in own]
+    if target in sources:
+        return "this is the source: it would be overwritten"
+    if sink.mode == "overwrite" and not pipeline.streaming:
+        for held in (*sources, os.path.realpath(pipeline.file)):
+            if held == target or held.startswith(os.path.join(target, "")):
+                return (
+                    f"{near(held)} is in this folder, and would be removed with what is there: "
+                    "name a folder of its own"
+                )
+    for folder in sources if pipeline.engine == "columns" else []:
+        if os.path.isdir(folder) and target.startswith(os.path.join(folder, "")):
+            return "this is in the source's folder: the next run would read it as rows"
+    return None
+
+
 def why_not_written(path: str) -> str | None:
     """Why nothing can be written there; None where it can."""
-    target = FilePath(path.removeprefix("file://").removeprefix("file:"))
+    target = FilePath(bare(path))
     existing = target
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent

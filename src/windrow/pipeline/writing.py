@@ -1,6 +1,8 @@
 """Tables to files, in process: Parquet, CSV, JSON lines, one file at a time and whole or not."""
 
 import base64
+import inspect
+import io
 import json
 import os
 import shutil
@@ -15,9 +17,16 @@ import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from windrow.errors import WindrowError
-from windrow.pipeline.building import Sink
+from windrow.pipeline.building import Sink, bare
+from windrow.pipeline.types import listed
 
-_ENDINGS = (".parquet", ".csv", ".json", ".jsonl")
+_ENDINGS = {
+    "parquet": (".parquet",),
+    "csv": (".csv", ".tsv"),
+    "json": (".json", ".jsonl", ".ndjson"),
+}
+_SINGLE = sum(_ENDINGS.values(), ())
+_PACKED = (".gz", ".bz2", ".zst", ".zip", ".xz")
 
 
 def write_table(table: pa.Table, sink: Sink) -> None:
@@ -25,8 +34,8 @@ def write_table(table: pa.Table, sink: Sink) -> None:
     if sink.format == "console":
         return
     assert sink.path is not None
-    target = Path(sink.path)
-    single = target.suffix.lower() in _ENDINGS
+    target = Path(bare(sink.path))
+    single = target.suffix.lower() in _SINGLE
     if target.exists():
         if sink.mode == "ignore":
             return
@@ -65,7 +74,50 @@ def _write(table: pa.Table, sink: Sink, target: Path, single: bool) -> None:
     os.replace(hidden, target)
 
 
-def _to_file(table: pa.Table, sink: Sink, path: Path) -> None:
+def why_not_of_format(sink: Sink) -> str | None:
+    """Why a path does not fit what is written there; None where it does."""
+    path = Path(sink.path or "")
+    ending = path.suffix.lower()
+    if ending in _PACKED:
+        return f"files are written unpacked here: name it {path.with_suffix('').name}"
+    if ending in _SINGLE and ending not in _ENDINGS[sink.format]:
+        fitting = path.with_suffix(_ENDINGS[sink.format][0]).name
+        return (
+            f"{path.name} is not what a file of format {sink.format} is called: name it {fitting}"
+        )
+    return None
+
+
+def known_options(form: str) -> tuple[str, ...]:
+    """The options of a format that writing in process knows."""
+    if form != "parquet":
+        return {"csv": ("header", "sep", "delimiter")}.get(form, ())
+    return tuple(
+        name
+        for name, one in inspect.signature(pq.write_table).parameters.items()
+        if one.default is not one.empty
+    )
+
+
+def why_not_written_so(table: pa.Table, sink: Sink) -> str | None:
+    """Why such columns, or with such options, are not written; None where they are."""
+    try:
+        _to_file(table.select([]), sink, io.BytesIO())
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        return f"an option of {sink.format} is wrong: {str(error).splitlines()[0]}"
+    for name in table.column_names:
+        try:
+            _to_file(table.select([name]), sink, io.BytesIO())
+        except pa.ArrowException:
+            others = " or ".join(form for form in _ENDINGS if form != sink.format)
+            return (
+                f"column {name!r} is {table[name].type}, for which {sink.format} has no form: "
+                f"take {others}"
+            )
+    return None
+
+
+def _to_file(table: pa.Table, sink: Sink, path: Path | io.BytesIO) -> None:
     if sink.format == "parquet":
         pq.write_table(table, path, **sink.options)
     elif sink.format == "csv":
@@ -73,11 +125,12 @@ def _to_file(table: pa.Table, sink: Sink, path: Path) -> None:
         delimiter = str(sink.options.get("sep", sink.options.get("delimiter", ",")))
         options = arrow_csv.WriteOptions(include_header=header, delimiter=delimiter)
         arrow_csv.write_csv(table, path, options)
-    else:
+    elif isinstance(path, Path):  # JSON has a form for everything
         with path.open("w", encoding="utf-8") as file:
             for batch in table.to_batches(max_chunksize=10_000):
-                for row in batch.to_pylist():
-                    held = {name: value for name, value in row.items() if value is not None}
+                for row in zip(*map(listed, batch.columns), strict=True):
+                    named = zip(batch.schema.names, row, strict=True)
+                    held = {name: value for name, value in named if value is not None}
                     file.write(json.dumps(held, default=plain, ensure_ascii=False) + "\n")
 
 

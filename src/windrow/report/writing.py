@@ -21,6 +21,14 @@ def check_path(path: str | os.PathLike[str]) -> None:
         raise WindrowError(f"{folder} is a file, not a folder: {way}")
     if not os.access(folder, os.W_OK) or (target.exists() and not os.access(target, os.W_OK)):
         raise WindrowError(f"no permission to write {target}: {way}, or change the folder's mode")
+    if target.is_file() and _is_something_else(target):
+        raise WindrowError(f"{target} is there already, and is no report: {way}")
+
+
+def _is_something_else(file: Path) -> bool:
+    with file.open("rb") as opened:
+        beginning = opened.read(9).lower()
+    return beginning not in (b"", b"<!doctype")
 
 
 def write(path: str | os.PathLike[str], *sections: Any, title: str | None = None) -> int:
