@@ -1,6 +1,7 @@
 """``windrow init`` on files as people have them: separators, encodings, forms of times, ids."""
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -15,6 +16,8 @@ from tests.pipelines import windrow
 from windrow.pipeline.patterns import parsed
 
 ROWS = 60
+TWICE = io.BytesIO()
+pq.write_table(pa.table([[1], [2]], names=["a", "a"]), TWICE)
 TIMES = [datetime(2024, 3, 1, 9) + timedelta(hours=5 * i) for i in range(ROWS)]
 
 
@@ -69,6 +72,13 @@ def test_years_are_names_of_columns(tmp_path: Path, capsys: Any) -> None:
     content = csv("user,2023,2024", lambda i, at: f"u{i % 3},{i},{i}")
     _, text, answers = begun(tmp_path, capsys, "a.csv", content)
     assert ("header" not in text, answers.num_rows) == (True, ROWS)
+
+
+def test_windows_has_signs_that_iso_has_not(tmp_path: Path, capsys: Any) -> None:
+    content = csv("user,at,€", lambda i, at: f"“Jörg{i % 4}”,{at},{i}.5", "cp1252")
+    out, text, answers = begun(tmp_path, capsys, "a.csv", content)
+    assert ('encoding = "windows-1252"' in text, "numbers '€'" in out) == (True, True)
+    assert answers["user"][1].as_py() == "“Jörg1”"
 
 
 @pytest.mark.parametrize(("encoding", "said"), [("latin-1", "ISO-8859-1"), ("utf-16", "UTF-16")])
@@ -246,6 +256,7 @@ def test_a_sample_has_a_line_for_each_row_and_whole_numbers(tmp_path: Path, caps
         (lambda i: f'"1,{i:03d}.50"', "numbers in groups of three digits ('1,000.50')"),
         (lambda i: f'"${i}.50"', "numbers with a sign ('$0.50')"),
         (lambda i: "2024-01-05" if i else "5 Jan 24 ", "like times"),
+        (lambda i: f"{i}.5" if i != 9 else "none", "most like numbers ('0.5'), others do not"),
     ],
 )
 def test_what_is_not_read_is_told(
@@ -258,6 +269,33 @@ def test_what_is_not_read_is_told(
     assert "# 'x' is text" in text
 
 
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ns", "Europe/Berlin")])
+def test_nanoseconds_stay_in_parquet(kind: pa.DataType, tmp_path: Path, capsys: Any) -> None:
+    at = pa.array([1_704_067_200_123_456_789 + i * 10**9 for i in range(ROWS)], kind)
+    pq.write_table(pa.table({"at": at, "x": [1.5] * ROWS}), tmp_path / "source.parquet")
+    content = (tmp_path / "source.parquet").read_bytes()
+    out, text, answers = begun(tmp_path, capsys, "a.parquet", content)
+    assert ("time 'at'" in out, 'windows = ["10s"' in text) == (True, True)
+    assert answers["at"].cast(kind).combine_chunks().equals(at)
+    code, out, _ = windrow(capsys, "run", tmp_path / "p.toml", "--sample", "1")
+    assert (code, ":00:00.123456789" in out) == (0, True)
+
+
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_nanoseconds_of_texts_are_cut(zone: str, tmp_path: Path, capsys: Any) -> None:
+    content = csv("at,x", lambda i, at: f"{at}.123456789{zone},{i}.5")
+    answers = begun(tmp_path, capsys, "a.csv", content)[2]
+    assert answers["at"][0].as_py().isoformat() == "2024-03-01T09:00:00.123456+00:00"
+
+
+def test_a_file_in_the_folder_of_the_data_is_none_of_them(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "a.csv").write_bytes(csv("user,at,x", plain))
+    target = tmp_path / "pipeline.toml"
+    for words in (("init", tmp_path, "-o", target), ("run", target), ("run", target)):
+        assert windrow(capsys, *words)[0] == 0
+    assert 'path = "*.csv"' in target.read_text()
+
+
 def test_times_with_gaps_are_told(tmp_path: Path, capsys: Any) -> None:
     content = csv("user,at,x", lambda i, at: f"u{i % 3},{at if i % 20 else ''},{i}.5")
     out, _, _ = begun(tmp_path, capsys, "a.csv", content)
@@ -268,6 +306,8 @@ def test_times_with_gaps_are_told(tmp_path: Path, capsys: Any) -> None:
     ("name", "content", "said"),
     [
         ("a.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
+        ("a.csv", b"a,,\n1,2,\n", "two columns have no name: name them in the file"),
+        ("a.parquet", TWICE.getvalue(), "two columns are called 'a': rename one"),
         ("a.csv", b"a,b\n1,2\n3\n", "row 3: it has 1 column, and the rows before it have 2: '3'"),
         ("a.csv.gz", b"a,b\n1,2\n", "is not packed with gzip, or not all of it is there"),
         (

@@ -83,7 +83,15 @@ def order_family(value: Any) -> Any:
 def listed(values: Iterable[Any]) -> list[Any]:
     """A batch's values as Python has them: an Arrow array's items are objects of its own."""
     convert = getattr(values, "to_pylist", None)
-    return list(values if convert is None else convert())
+    if convert is None:
+        return list(values)
+    try:
+        return list(convert())
+    except ValueError as error:  # where there is no pandas, which has objects for them
+        raise BadValue(
+            "there are times that are finer than microseconds, which datetimes are kept in: cast "
+            "them to microseconds, or give numpy.datetime64 in ns"
+        ) from error
 
 
 def rows_of(batch: Any) -> list[Any]:

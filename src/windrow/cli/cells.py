@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-WIDEST = 28
+from windrow.pipeline.types import listed
+
+WIDEST = 30
 
 
 def amount(number: float | None) -> str:
@@ -59,7 +61,7 @@ def cell(value: Any) -> str:
 
 def cells_of(table: Any) -> tuple[list[str], list[list[str]], list[bool]]:
     """Names, rows of cells, and which columns are numbers."""
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [listed(column) for column in table.columns]
     rows = [list(map(cell, row)) for row in zip(*columns, strict=True)]
     names = [" ".join(name.split("\n")) for name in table.column_names]
     words = ("int", "float", "double", "decimal")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 from windrow.cli.cells import amount, plain_table, rich_table, size, span
+from windrow.pipeline.types import listed
 
 Event = dict[str, Any]
 
@@ -58,7 +59,9 @@ class JsonLines:
 
     def table(self, table: Any, title: str) -> None:
         """See ``Screen``."""
-        self.event({"event": "rows", "title": title, "rows": table.to_pylist()})
+        rows = zip(*map(listed, table.columns), strict=True)
+        named = [dict(zip(table.column_names, row, strict=True)) for row in rows]
+        self.event({"event": "rows", "title": title, "rows": named})
 
     def close(self) -> None:
         """See ``Screen``."""

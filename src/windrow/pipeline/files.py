@@ -4,18 +4,20 @@ import contextlib
 import glob
 import os
 import re
+from collections import Counter
 from pathlib import Path as FilePath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from windrow.errors import BadSpecification, BadValue
-from windrow.pipeline.building import Source
+from windrow.pipeline.building import Source, bare
 from windrow.pipeline.patterns import parsed
-from windrow.pipeline.types import EPOCH_UNITS, arrow_type
+from windrow.pipeline.types import EPOCH_UNITS, arrow_type, listed
 
 _TRUE = {True: True, "true": True, "True": True, False: False, "false": False, "False": False}
 CSV_OPTIONS = (
@@ -46,7 +48,7 @@ _BAD_CSV = re.compile(
 _ZONED = r"(?i):\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.S)
 _FILE = re.compile(r"input source '([^']+)'")
-_TWICE = re.compile(r"multiple columns named (.+)")
+_TWICE = re.compile(r"multiple columns named (.*)")
 
 
 def known_options(form: str) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ def found_files(source: Source) -> list[str]:
     """The files behind the paths: patterns are filled in, folders looked through."""
     out: list[str] = []
     for path in source.paths:
-        plain = path.removeprefix("file://").removeprefix("file:")
+        plain = bare(path)
         for match in sorted(glob.glob(plain)) if glob.has_magic(plain) else [plain]:
             if os.path.isdir(match):
                 inside = (p for p in sorted(FilePath(match).rglob("*")) if p.is_file())
@@ -82,6 +84,8 @@ def rows_of(
     ``time``: which column is a time, of whatever type where there are no rows to see it by.
     """
     table = _read(source, columns, first)
+    if source.format != "parquet":
+        table = _in_microseconds(table)
     if not table.num_rows and time in table.column_names and time not in columns:
         place = table.column_names.index(time)
         if pa.types.is_null(table.schema.field(place).type):
@@ -195,7 +199,10 @@ def _explained(error: Exception, source: Source, files: list[str]) -> str:
         return f"{name}: values have line breaks within quotes: say source.options.multiLine = true"
     twice = _TWICE.search(text)
     if twice:
-        return f"{name}: two columns are called {twice[1]!r}: rename one in the file"
+        called = f"are called {twice[1]!r}: rename one" if twice[1] else "have no name: name them"
+        return f"{name}: two columns {called} in the file"
+    if "duplicate field names" in text:
+        return f"{name}: two columns are called {_named_twice(files)!r}: rename one in the file"
     if "invalid UTF8" in text:
         return _not_unicode(files)
     if "Empty CSV file" in text or "Empty JSON file" in text:
@@ -232,6 +239,14 @@ def _column(files: list[str], source: Source, number: int) -> str:
     return f"column '_c{number}'"
 
 
+def _named_twice(files: list[str]) -> str:
+    for file in files:
+        for name, count in Counter(pq.read_schema(file).names).items():
+            if count > 1:
+                return str(name)
+    return ""
+
+
 def _short(text: str) -> str:
     if not text.isprintable():
         return "…"
@@ -256,11 +271,21 @@ def _cast(column: pa.ChunkedArray, name: str, kind: str, source: Source) -> pa.C
             column = _as_utc(column)
         return column.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        example = next((v for v in column.to_pylist() if v is not None), None)
+        example = next((v for v in listed(column) if v is not None), None)
         raise BadValue(
             f"column {name!r} is {column.type} in {source.format} ({example!r}, say) and cannot be "
             f"made {kind!r}: {str(error).splitlines()[0]}"
         ) from error
+
+
+def _in_microseconds(table: pa.Table) -> pa.Table:
+    """Times in texts without their digits beyond microseconds, which Spark cuts as well."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            cut = pc.floor_temporal(table.column(place), unit="microsecond")
+            kind = pa.timestamp("us", field.type.tz)
+            table = table.set_column(place, field.name, cut.cast(kind))
+    return table
 
 
 def _as_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:

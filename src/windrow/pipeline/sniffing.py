@@ -32,6 +32,7 @@ PATTERNS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 DIGITS = "yyyyMMdd"
 _COMMA = r"-?(\d{1,3}(\.\d{3})+|\d+),\d+"
 _GROUPS = r"-?\d{1,3}([,' ]\d{3})+(\.\d+)?"
+_NUMBER = r"-?\d+(\.\d*)?([eE][+-]?\d+)?|NaN|nan|-?[iI]nf(inity)?"
 _COINS = r"[$€£¥]\s?-?\d[\d,.]*|-?\d[\d,.]*\s?[$€£¥%]"
 
 
@@ -76,8 +77,8 @@ def _encoding(beginning: bytes) -> str:
         return "UTF-16"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
-    except UnicodeDecodeError:
-        return "ISO-8859-1"
+    except UnicodeDecodeError:  # and ISO 8859-1 has nothing but controls where Windows has the €
+        return "windows-1252" if re.search(rb"[\x80-\x9f]", beginning) else "ISO-8859-1"
     return "utf-8"
 
 
@@ -197,4 +198,10 @@ def why_text(name: str, texts: pa.ChunkedArray) -> str | None:
                 f"{name!r} is text: it looks like numbers {what} ({example(pattern)}). "
                 "Write them as 1234.5"
             )
+    if 0.95 < share(_NUMBER) < 1:
+        return (
+            f"{name!r} is text: most look like numbers ({example(_NUMBER)}), others do not "
+            f"({example(_NUMBER, False)}). If that stands for a missing value, it is "
+            "source.options.nullValue"
+        )
     return None

@@ -69,7 +69,7 @@ class Guess:
 
 def starter(data: str, target: Path) -> tuple[str, str, list[str]]:
     """The text of a file to be written at ``target``, what was found, and what to look at."""
-    source = _source_of(data)
+    source = _source_of(data, target)
     table = rows_of(source, {}, _ROWS)
     if not table.num_rows:
         raise WindrowError(f"{data} has no rows: there is nothing to guess from")
@@ -77,11 +77,11 @@ def starter(data: str, target: Path) -> tuple[str, str, list[str]]:
     source, columns, note = _with_forms(source, rows_of(source, {}, _ROWS))
     guess = _guessed(source, rows_of(source, columns, _ROWS), columns)
     guess.notes += [note] if note else []
-    path = os.path.relpath(os.path.abspath(data), target.resolve().parent)
+    path = os.path.relpath(os.path.realpath(source.paths[0]), target.resolve().parent)
     return _written(guess, path), _found(guess), guess.notes
 
 
-def _source_of(data: str) -> Source:
+def _source_of(data: str, target: Path) -> Source:
     if not os.path.exists(data):
         raise WindrowError(f"there is no {data}")
     files = found_files(Source("", (data,)))
@@ -99,7 +99,10 @@ def _source_of(data: str) -> Source:
             "others write the file by hand (docs/pipelines.md has examples)"
         )
     options = csv_options(files[0]) if form == "csv" else {}
-    return Source(form, (os.path.abspath(data),), options=options)
+    path = os.path.abspath(data)
+    if Path(path).resolve() in target.resolve().parents:  # the new file is none of the data
+        path = os.path.join(path, "*" + "".join(Path(files[0]).suffixes[-2:]))
+    return Source(form, (path,), options=options)
 
 
 def _with_missing_word(source: Source, table: pa.Table) -> Source:
@@ -237,8 +240,9 @@ def _guess_time(guess: Guess, table: pa.Table) -> None:
     stamps = stamps or [n for n in present if pa.types.is_date(table[n].type)]
     if stamps:
         guess.time = next((n for n in stamps if _is_timely(n)), stamps[0])
-        ends = pc.min_max(table[guess.time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
-        guess.span = (ends["max"] - ends["min"]) / 1e6
+        seconds = table[guess.time].cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+        ends = pc.min_max(seconds).as_py()
+        guess.span = ends["max"] - ends["min"]
         guess.days = pa.types.is_date(table[guess.time].type)
         clocks = [f.name for f in table.schema if pa.types.is_time(f.type)]
         if guess.days and clocks:
