@@ -610,6 +610,15 @@ LIBRARY = [
         lambda: wr.Rolling(key="k", windows=[wr.rows(2)], aggregates=[wr.Sum("x")])(TABLE),
         "column 'x' has type string, which cannot be added. Cast it",
     ),
+    (
+        lambda: wr.Rolling(windows=[wr.rows(1)], aggregates={"x": "mean"}),  # type: ignore[dict-item]
+        r"aggregates= is a list, and each says its column: \[windrow.Mean",
+    ),
+    (
+        lambda: wr.Rolling(windows=[wr.rows(1)], aggregates=["price"]),  # type: ignore[list-item]
+        r"write windrow.Max\('price'\)",
+    ),
+    (lambda: rolling()(pd.DataFrame({0: [1.0]})), "names are texts, and here there are none"),
     (lambda: wr.Rolling(windows=[10], aggregates=[wr.Count()]), r"time\(3600\) where times are"),  # type: ignore[list-item]
     (lambda: rolling(nan="skip"), 'nan= is "value" or "missing", not \'skip\''),
     (lambda: rolling(overflow="wrap"), 'overflow= is "error" or "null", not \'wrap\''),
@@ -637,6 +646,29 @@ def test_names_of_other_libraries() -> None:
         with pytest.raises(AttributeError, match=rf"Did you mean windrow.{says}\?"):
             getattr(wr, name)
     assert not hasattr(wr, "__wrapped__")
+    assert not hasattr(wr, "EMA")  # what is near Max by its letters only
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "says"),
+    [
+        (wr.Rolling, "partition_by", "Rolling has no partition_by=; say key="),
+        (wr.Rolling, "min_periods", "say min_rows="),
+        (wr.Rolling, "windws", "say windows="),
+        (wr.Rolling, "closed", r'a window has it, wr.time\("1h", closed="left"\)'),
+        (wr.Rolling, "inplace", "no inplace=; it has windows=, aggregates=, key=, time="),
+        (wr.Quantile, "q", "Quantile has no q=; say phi="),
+        (wr.Mean, "alias", r'Mean has no alias=; a method has it, wr.Mean\("amount"\).alias'),
+    ],
+)
+def test_arguments_of_other_libraries(kind: Any, word: str, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        kind(**{word: 1})
+
+
+def test_names_are_listed() -> None:
+    assert {"Hub", "Rules", "spark", "serving", "testing"} <= set(dir(wr))
+    assert "importlib" not in dir(wr)
 
 
 @pytest.mark.parametrize(("work", "says"), LIBRARY)

@@ -78,6 +78,7 @@ if typing.TYPE_CHECKING:
 
 _LATER = {"EACH": "windrow.shared", "Hub": "windrow.shared", "Rules": "windrow.rules"}
 """Loaded when used, and so are the packages below."""
+_PACKAGES = ("filters", "greedy", "report", "serving", "shared", "spark", "testing")
 
 
 if not typing.TYPE_CHECKING:  # a checker would believe that every name is there
@@ -85,11 +86,14 @@ if not typing.TYPE_CHECKING:  # a checker would believe that every name is there
     def __getattr__(name: str) -> typing.Any:
         if name in _LATER:
             return getattr(importlib.import_module(_LATER[name]), name)
-        if name in ("filters", "greedy", "report", "serving", "shared", "spark", "testing"):
+        if name in _PACKAGES:
             return importlib.import_module(f"windrow.{name}")
         word = None if name.startswith("_") else _meant(name, __all__)
         hint = f". Did you mean windrow.{word}?" if word else ""
         raise AttributeError(f"module 'windrow' has no attribute {name!r}{hint}")
+
+    def __dir__() -> list[str]:
+        return sorted({*__all__, *_PACKAGES})
 
 
 __all__ = [

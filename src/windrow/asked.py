@@ -43,6 +43,11 @@ def check_policies(name: str, window: WindowSpec) -> None:
 
 def aggregates_of(given: Any, nan: Any, overflow: Any) -> list[Aggregate]:
     """Copies of the aggregates, with what holds for all of them."""
+    if isinstance(given, Mapping):
+        raise BadSpecification(
+            'aggregates= is a list, and each says its column: [windrow.Mean("price")]; '
+            '.alias("usual") gives one another name'
+        )
     alone = isinstance(given, (Aggregate, type, str)) or not isinstance(given, Iterable)
     listed: Iterable[Any] = [given] if alone else given
     found = []

@@ -14,6 +14,7 @@ from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
 from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec
 from windrow.times import Duration, Length, duration, unit_of
+from windrow.words import in_our_words
 
 Window = Spec | str
 """What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
@@ -57,6 +58,7 @@ class Rolling:
       ``docs/emission.md``.
     """
 
+    @in_our_words
     def __init__(
         self,
         *,
@@ -274,6 +276,8 @@ class Rolling:
                 texts = [name for name in names if isinstance(name, str)]  # pandas has others
                 close = difflib.get_close_matches(column, texts, 1)
                 hint = f"did you mean {close[0]!r}? " if close else ""
+                if not texts and names:
+                    hint = "names are texts, and here there are none: rename the columns; "
                 raise BadSpecification(
                     f"{user}: there is no column {column!r}; {hint}"
                     f"the table has {', '.join(map(repr, names)) or 'no columns'}"

@@ -8,7 +8,6 @@ promise and shows a counter-example when one is broken.
 """
 
 import copy
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -16,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 import numpy as np
 
+from windrow.aggregates.other_names import meant
 from windrow.aggregates.schema import EMPTY, Schema
 from windrow.aggregates.values import Family, canonical, mapping_value
 from windrow.aggregates.where import Where
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.times import is_missing
+from windrow.words import in_our_words
 
 Partial = Any
 Kind = Literal["bounded", "holistic", "sequential"]
@@ -141,6 +142,7 @@ class Aggregate:
         lower: Any
         inverse: Any
 
+    @in_our_words
     def __init__(
         self,
         *columns: str,
@@ -428,11 +430,11 @@ def _exactly(option: Any) -> str:
 
 
 def _meant(word: str) -> str:
-    """The aggregate that a text seems to name."""
+    """The aggregate that a text seems to name; else it names a column."""
     from windrow.aggregates import REGISTRY
 
-    close = difflib.get_close_matches(word.capitalize(), REGISTRY, 1)
-    return f'windrow.{close[0] if close else "Max"}("column")'
+    found = meant(word, REGISTRY)
+    return f'windrow.{found}("column")' if found else f"windrow.Max({word!r})"
 
 
 def check_odd(nan: str, overflow: str) -> None:

@@ -56,5 +56,5 @@ def meant(word: str, known: Iterable[str]) -> str | None:
     elsewhere = "Quantile" if re.fullmatch(r"[pq]\d\d?", small) else _ELSEWHERE.get(small, "")
     if elsewhere.lower() in names:
         return names[elsewhere.lower()]
-    close = difflib.get_close_matches(small, list(names), 1)
+    close = difflib.get_close_matches(small, list(names), 1, cutoff=0.7)
     return names[close[0]] if close else None
