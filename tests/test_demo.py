@@ -159,6 +159,9 @@ def test_without_spark_or_flights_a_sentence(
     said = capsys.readouterr().err
     assert said.startswith("windrow: the demo runs on Spark. JAVA_HOME is ")
     assert said.count("\n") == 1
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert main(["demo"]) == 1
+    assert "pip install 'windrow[demo]'" in capsys.readouterr().err
 
 
 def test_table_and_stream_give_the_same_bits(

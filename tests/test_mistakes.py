@@ -592,6 +592,13 @@ def rolling(time: str | None = None, **options: Any) -> wr.Rolling:
     return wr.Rolling(time=time, windows=[wr.rows(2)], aggregates=[wr.Mean("x")], **options)
 
 
+class NotIterable:
+    """As a column of Spark: it has the method, which says that there is none."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("Column is not iterable")
+
+
 LIBRARY = [
     (lambda: wr.Rolling(time="t", windows=["7 dayz"], aggregates=[wr.Count()]), "'7 day'"),
     (
@@ -618,7 +625,16 @@ LIBRARY = [
         lambda: wr.Rolling(windows=[wr.rows(1)], aggregates=["price"]),  # type: ignore[list-item]
         r"write windrow.Max\('price'\)",
     ),
-    (lambda: rolling()(pd.DataFrame({0: [1.0]})), "names are texts, and here there are none"),
+    (
+        lambda: wr.Rolling(key="K", windows=[wr.rows(1)], aggregates=[wr.Count()])(TABLE),
+        "there is no column 'K'; did you mean 'k'",
+    ),
+    (lambda: rolling(key=NotIterable()), "key= takes names of columns, not <.*NotIterable"),
+    (lambda: rolling(tie=FRAME["x"]), "tie= takes names of columns, not 1.0"),
+    (
+        lambda: rolling()(pd.DataFrame({0: [1.0]})),
+        "no column 'x'; the table has 0: names are texts, rename them",
+    ),
     (lambda: wr.Rolling(windows=[10], aggregates=[wr.Count()]), r"time\(3600\) where times are"),  # type: ignore[list-item]
     (lambda: rolling(nan="skip"), 'nan= is "value" or "missing", not \'skip\''),
     (lambda: rolling(overflow="wrap"), 'overflow= is "error" or "null", not \'wrap\''),

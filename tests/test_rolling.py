@@ -288,3 +288,15 @@ def test_every_registered_aggregate(name: str, table: pa.Table, window: Any, dat
     if "number" not in inputs and ("orderable" in inputs or "any" in inputs):
         words = kind(*("s" for _ in inputs))
         check(wr.Rolling(key="k", time="t", windows=[window], aggregates=[words]), table)
+
+
+def test_what_is_said_is_shown() -> None:
+    said: dict[str, Any] = {"tie": ["id"], "min_rows": 2, "lateness": "5m", "threads": 1}
+    spec = wr.Rolling(time="at", windows=["1h"], aggregates=[wr.Sum("x")], **said)
+    assert repr(spec) == (
+        "Rolling(time='at', tie=['id'], windows=['1h'], aggregates=[Sum('x')], lateness='5m', "
+        "threads=1, min_rows=2)"
+    )
+    assert repr(wr.Rolling(tie="any", windows=[wr.rows(2)], aggregates=[wr.Sum("x")])) == (
+        "Rolling(tie='any', windows=['2rows'], aggregates=[Sum('x')])"
+    )

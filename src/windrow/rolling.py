@@ -80,7 +80,7 @@ class Rolling:
         emit: Literal["rows", "changes", "immediately"] = "rows",
     ) -> None:
         self.key = _names(key, "key")
-        self.any_tie = tie == "any"
+        self.any_tie = isinstance(tie, str) and tie == "any"
         self.tie = () if self.any_tie else _names(tie, "tie")
         if time is not None and not isinstance(time, str):
             raise BadSpecification(f"time= is the name of a column, not {time!r}")
@@ -274,13 +274,13 @@ class Rolling:
         for column, user in needed:
             if column not in names:
                 texts = [name for name in names if isinstance(name, str)]  # pandas has others
-                close = difflib.get_close_matches(column, texts, 1)
-                hint = f"did you mean {close[0]!r}? " if close else ""
-                if not texts and names:
-                    hint = "names are texts, and here there are none: rename the columns; "
+                small = {name.lower(): name for name in texts}
+                close = difflib.get_close_matches(column.lower(), small, 1)
+                hint = f"did you mean {small[close[0]]!r}? " if close else ""
+                no_texts = ": names are texts, rename them" if names and not texts else ""
                 raise BadSpecification(
                     f"{user}: there is no column {column!r}; {hint}"
-                    f"the table has {', '.join(map(repr, names)) or 'no columns'}"
+                    f"the table has {', '.join(map(repr, names)) or 'no columns'}{no_texts}"
                 )
             if names.count(column) > 1:
                 raise BadSpecification(
@@ -296,8 +296,20 @@ class Rolling:
     def __repr__(self) -> str:
         parts = [f"key={list(self.key)!r}"] if self.key else []
         parts += [f"time={self.time!r}"] if self.time else []
+        parts += ["tie='any'"] if self.any_tie else []
+        parts += [f"tie={list(self.tie)!r}"] if self.tie else []
         parts += [f"windows={list(self.windows)!r}", f"aggregates={self.aggregates!r}"]
+        for word, usual in _USUALLY.items():
+            said = getattr(self, word)
+            if said != usual:
+                parts.append(f"{word}={getattr(said, 'label', said)!r}")
         return f"Rolling({', '.join(parts)})"
+
+
+_USUALLY = {
+    **{"every": None, "origin": None, "lateness": None, "unit": None},
+    **{"threads": None, "min_rows": 0, "algorithm": "auto", "engine": "auto", "emit": "rows"},
+}
 
 
 def is_spark(table: Any) -> bool:
@@ -327,9 +339,10 @@ def _count(given: Any, least: int, what: str) -> int:
 def _names(given: Any, what: str) -> tuple[str, ...]:
     if given is None:
         return ()
-    if not isinstance(given, Iterable):
-        raise BadSpecification(f"{what}= takes names of columns, not {given!r}")
-    names = (given,) if isinstance(given, str) else tuple(given)
+    try:
+        names = (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:  # a Column of Spark has __iter__, to say that it is none
+        raise BadSpecification(f"{what}= takes names of columns, not {given!r}") from None
     for name in names:
         if not isinstance(name, str):
             raise BadSpecification(f"{what}= takes names of columns, not {name!r}")

@@ -268,7 +268,7 @@ def demo(given: Given) -> int:
     """``windrow demo``: what ``make demo`` runs."""
     from windrow.pipeline.surroundings import why_no_spark
 
-    reason = why_no_spark(way_out="")
+    reason = why_no_spark(way_out="", extra="demo")
     if reason:
         raise WindrowError(f"the demo runs on Spark. {reason}")
     from windrow.demo.running import demo as run_demo

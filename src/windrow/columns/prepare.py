@@ -163,7 +163,10 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
             )
         return ticks, Clock(f"floats in {unit}", "ns", _no, _no)
     texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    hint = ". Convert texts first, with pandas.to_datetime() or Polars' str.to_datetime()"
+    hint = (
+        ". Convert texts first, with pandas.to_datetime(), Polars' str.to_datetime() or Spark's "
+        "to_timestamp()"
+    )
     raise BadSpecification(
         f"time column {name!r} has type {kind}: it must be a timestamp, a date, an integer, or a "
         f"float with unit={hint if texts else ''}"
