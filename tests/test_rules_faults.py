@@ -183,6 +183,10 @@ def test_a_rule_that_is_changed_keeps_its_rows() -> None:
         ('avg(x, "5m") > 3', "calls 'avg'; did you mean 'mean'[?]; known are abs, all"),
         ('stddev(x, "5m") > 3', "did you mean 'std'[?]"),
         ('p95(x, "5m") > 3', r"calls 'p95'; Rules\(features=.*Quantile"),
+        ("x > 3 AND x < 5", "Write and, or, not"),
+        ("x <> 3", "Write !="),
+        ("x BETWEEN 1 AND 2", "Write 1 <= x <= 2"),
+        ("x in (1, 2)", "for one of several, write x == 1 or x == 2"),
         ('foo(x, "5m") > 3', "calls 'foo'; known are abs, all"),
     ],
 )

@@ -176,13 +176,15 @@ class Reader:
         raise self._error(node, "is not a condition: write comparisons, joined by and, or and not")
 
     def _comparison(self, node: ast.Compare, depth: int) -> tuple[Evaluate, list[Threshold], bool]:
+        if not all(type(kind) in _COMPARISONS for kind in node.ops):
+            several = any(isinstance(kind, ast.In | ast.NotIn) for kind in node.ops)
+            hint = ": for one of several, write x == 1 or x == 2" if several else ""
+            raise self._error(node, f"compares with something else than < <= > >= == !={hint}")
         sides = [node.left, *node.comparators]
         values = [self._value(side, depth + 1) for side in sides]
         functions: list[Evaluate] = []
         implied: list[Threshold] = []
         for i, kind in enumerate(node.ops):
-            if type(kind) not in _COMPARISONS:
-                raise self._error(node, "compares with something else than < <= > >= == !=")
             sign, function = _COMPARISONS[type(kind)]
             functions.append(_compared(function, values[i][0], values[i + 1][0], self._text))
             found = _threshold(values[i][1], sign, values[i + 1][1])
@@ -291,10 +293,14 @@ def _hint(text: str) -> str:
     """What is often meant by a text that is no condition."""
     if re.search(r"[(,]\s*\d+\s*[a-z]+\s*[),]", text):
         return '. Lengths of time stand in quotes: count("1h")'
-    if "&&" in text or "||" in text:
-        return ". Write and, or"
+    if re.search(r"\bbetween\b", text, re.I):
+        return ". Write 1 <= x <= 2"
+    if "&&" in text or "||" in text or re.search(r"\b(AND|OR|NOT)\b", text):
+        return ". Write and, or, not"
     if "=>" in text or "=<" in text:
         return ". Write >= or <="
+    if "<>" in text:
+        return ". Write !="
     if re.search(r"[^<>=!]=[^=]", text) and "==" not in text:
         return ". To compare, write =="
     return ""
