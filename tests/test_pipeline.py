@@ -387,6 +387,23 @@ def test_sample_and_console(tmp_path: Path, capsys: Any) -> None:
     )
 
 
+def test_json_has_no_number_for_nan(tmp_path: Path, capsys: Any) -> None:
+    rows = payments(3)
+    for row, amount in zip(rows, ("1.5", "NaN", "inf"), strict=True):
+        row["amount"] = amount
+    write_csv(tmp_path / "payments.csv", rows)
+    path = prepared(tmp_path, changes={"sink": {"format": "json", "path": "out.json"}})
+    assert windrow(capsys, "run", path)[0] == 0
+    lines = (tmp_path / "out.json").read_text().splitlines()
+    code, out, _ = windrow(capsys, "run", path, "--sample", "3", "--json-log")
+    assert code == 2  # the sink is there already
+    path = prepared(tmp_path, changes={"sink": {"format": "console"}})
+    code, out, _ = windrow(capsys, "run", path, "--sample", "3", "--json-log")
+    for text in (*lines, *out.splitlines()):
+        json.loads(text, parse_constant=pytest.fail)  # called for NaN and Infinity
+    assert [json.loads(text)["amount"] for text in lines] == [1.5, "NaN", "Infinity"]
+
+
 RULES: dict[str, Any] = {
     "rules": [
         {"name": "busy", "when": 'count("1h") >= 4', "until": 'count("1h") < 2'},

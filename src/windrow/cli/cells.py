@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from windrow.pipeline.types import listed
+from windrow.pipeline.values import listed
 
 WIDEST = 30
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import shlex
 import signal
 import sys
 import threading
@@ -230,7 +231,8 @@ def init(given: Given) -> int:
     print(f"{target} written: {found}.")
     for note in notes:
         print(f"Look at: {note}")
-    print(f"Try it:  windrow run {target} --sample 10\nRun it:  windrow run {target}")
+    file = shlex.quote(str(target))
+    print(f"Try it:  windrow run {file} --sample 10\nRun it:  windrow run {file}")
     return 0
 
 

@@ -1,13 +1,12 @@
 """What a person sees: live in a terminal, plain lines elsewhere, JSON lines for machines."""
 
-import json
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 from windrow.cli.cells import amount, plain_table, rich_table, size, span
-from windrow.pipeline.types import listed
+from windrow.pipeline.values import as_json, listed
 
 Event = dict[str, Any]
 
@@ -50,7 +49,7 @@ class JsonLines:
     def event(self, event: Event) -> None:
         """See ``Screen``."""
         with self.lock:
-            self.stream.write(json.dumps(event, default=str) + "\n")
+            self.stream.write(as_json(event, str, ascii_only=True) + "\n")
             self.stream.flush()
 
     def say(self, text: str) -> None:

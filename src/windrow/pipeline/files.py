@@ -17,7 +17,8 @@ from pyarrow import csv as arrow_csv
 from windrow.errors import BadSpecification, BadValue
 from windrow.pipeline.building import Source, bare
 from windrow.pipeline.patterns import parsed
-from windrow.pipeline.types import EPOCH_UNITS, arrow_type, listed
+from windrow.pipeline.types import EPOCH_UNITS, arrow_type
+from windrow.pipeline.values import listed
 
 _TRUE = {True: True, "true": True, "True": True, False: False, "false": False, "False": False}
 CSV_OPTIONS = (

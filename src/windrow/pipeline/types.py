@@ -92,22 +92,6 @@ def arrow_type(name: str) -> Any:
     return pa.timestamp("us", None if name == "timestamp_ntz" else "UTC")
 
 
-def listed(column: Any) -> list[Any]:
-    """The values as Python has them; times in nanoseconds, which it has none for, as ISO 8601.
-
-    >>> import pyarrow as pa
-    >>> listed(pa.array([1, None], pa.timestamp("ns")))
-    ['1970-01-01T00:00:00.000000001', None]
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_temporal(column.type) and getattr(column.type, "unit", None) == "ns":
-        texts = pc.replace_substring(column.cast(pa.string()), " ", "T")
-        return texts.to_pylist()  # type: ignore[no-any-return]
-    return column.to_pylist()  # type: ignore[no-any-return]
-
-
 def named_type(kind: Any) -> str:
     """The file's word for a type of Arrow, for messages and for starter files."""
     import pyarrow as pa

@@ -1,16 +1,11 @@
 """Tables to files, in process: Parquet, CSV, JSON lines, one file at a time and whole or not."""
 
-import base64
 import inspect
 import io
-import json
 import os
 import shutil
 import uuid
-from datetime import date, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +13,7 @@ from pyarrow import csv as arrow_csv
 
 from windrow.errors import WindrowError
 from windrow.pipeline.building import Sink, bare
-from windrow.pipeline.types import listed
+from windrow.pipeline.values import as_json, listed, plain
 
 _ENDINGS = {
     "parquet": (".parquet",),
@@ -131,15 +126,4 @@ def _to_file(table: pa.Table, sink: Sink, path: Path | io.BytesIO) -> None:
                 for row in zip(*map(listed, batch.columns), strict=True):
                     named = zip(batch.schema.names, row, strict=True)
                     held = {name: value for name, value in named if value is not None}
-                    file.write(json.dumps(held, default=plain, ensure_ascii=False) + "\n")
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has no word for."""
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return str(value)
+                    file.write(as_json(held, plain) + "\n")
