@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 from windrow.cli.cells import size, span
 from windrow.cli.screen import JsonLines, Screen, screen_for
 from windrow.errors import WindrowError
-from windrow.pipeline.building import Pipeline
+from windrow.pipeline.building import Pipeline, bare
 from windrow.pipeline.checking import checked_file
 from windrow.pipeline.problems import Problem
 from windrow.pipeline.reading import BadPipeline, Document
@@ -63,7 +64,7 @@ def run(given: Given) -> int:
         raise BadPipeline(document.file, [*document.mistakes, *document.warnings])
     told(document.warnings, document.file, given)
     if given.report is not None:
-        reason = _why_no_report(given)
+        reason = _why_no_report(given, pipeline)
         if reason is not None:
             failed(reason, given)
             return 2
@@ -86,11 +87,14 @@ def run(given: Given) -> int:
     return _run(pipeline, screen, given)
 
 
-def _why_no_report(given: Given) -> str | None:
+def _why_no_report(given: Given, pipeline: Pipeline) -> str | None:
     from windrow.report import check_path
 
     if given.check or given.explain or given.sample is not None:
         return "--report is for runs: leave --check, --explain or --sample out"
+    sinks = [end.path for end in (pipeline.sink, pipeline.alerts) if end is not None and end.path]
+    if os.path.realpath(given.report) in [os.path.realpath(bare(path)) for path in sinks]:
+        return f"{given.report} is where answers go: name another path with --report"
     try:
         check_path(given.report)
     except WindrowError as error:

@@ -8,7 +8,13 @@ from windrow.errors import WindrowError
 from windrow.pipeline.building import Pipeline, Source, built
 from windrow.pipeline.columns import check_columns, check_types, schema_of
 from windrow.pipeline.declaration import IN_PROCESS
-from windrow.pipeline.ends import check_options, check_sink, check_surroundings, is_address
+from windrow.pipeline.ends import (
+    check_apart,
+    check_options,
+    check_sink,
+    check_surroundings,
+    is_address,
+)
 from windrow.pipeline.reading import BadPipeline, Document, read
 
 
@@ -44,6 +50,7 @@ def checked_file(
     if pipeline.alerts is not None:
         check_sink(document, pipeline, "alerts", pipeline.alerts)
     _check_report(document, pipeline)
+    check_apart(document, pipeline)
     _check_answers(document, pipeline, schema)
     check_surroundings(document, pipeline, running)
     return document, pipeline

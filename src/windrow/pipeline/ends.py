@@ -80,6 +80,24 @@ def check_sink(document: Document, pipeline: Pipeline, name: str, sink: Sink) ->
         )
 
 
+def check_apart(document: Document, pipeline: Pipeline) -> None:
+    """Whether everything that is written has a place of its own."""
+    ends = [(n, s) for n, s in (("sink", pipeline.sink), ("alerts", pipeline.alerts)) if s]
+    written = [((n, w), getattr(s, w)) for n, s in ends for w in ("table", "path", "checkpoint")]
+    written.append((("report", "path"), pipeline.report.get("path")))
+    taken: dict[str, Path] = {}
+    for place, given in written:
+        if given is None or document.has_mistake(place):
+            continue
+        name = given if place[1] == "table" or is_address(given) else os.path.realpath(bare(given))
+        first = taken.setdefault(name, place)
+        if first != place:
+            document.say(place, f"this is {'.'.join(map(str, first))} as well: name another")
+        inside = next((other for other in taken if other.startswith(os.path.join(name, ""))), None)
+        if inside and place == ("alerts", "path") and not pipeline.streaming:
+            document.say(place, f"{near(inside)} is in this folder: name another")
+
+
 def _check_form(document: Document, place: Path, sink: Sink) -> None:
     """Whether a file in process fits its format and options."""
     from windrow.pipeline.writing import known_options, why_not_of_format
