@@ -194,7 +194,7 @@ def test_the_command_without_extras(bare: Path, tmp_path: Path) -> None:
     assert "amount_mean" in shown
     done = shell(command, "demo", folder=tmp_path)
     assert done.returncode == 1
-    assert "pip install 'windrow[spark]'" in done.stderr
+    assert "pip install 'windrow[demo]'" in done.stderr
     text = (tmp_path / "pipeline.toml").read_text()
     (tmp_path / "spark.toml").write_text(re.sub('engine = "columns"', 'engine = "spark"', text))
     done = shell(command, "run", "spark.toml", folder=tmp_path)
