@@ -24,7 +24,7 @@ from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
-from windrow.columns.prepare import _nanoseconds
+from windrow.columns.prepare import Prepared, _nanoseconds
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import Time
 from windrow.times import clock_of
@@ -119,6 +119,52 @@ def test_keys_of_any_kind() -> None:
     spec = wr.Rolling(key=["a", "b", "c"], time="t", windows=[wr.rows(9)], aggregates=[wr.Sum("x")])
     found = spec(pa.Table.from_pylist(rows))["x_sum_9rows"].to_pylist()
     assert found == [1, 2, 5, 10, 16, 48, 64]
+
+
+@pytest.mark.parametrize("size", [0, 1, 30, 400, 9000])
+@pytest.mark.parametrize("moments", [3, 10**12])
+def test_rows_are_ordered_by_key_time_tie_and_then_as_they_come(size: int, moments: int) -> None:
+    generator = np.random.default_rng(size)
+    time = generator.integers(-moments, moments, size)
+    key = generator.integers(0, 3, size)
+    key[size // 20 :] = 1  # short runs and a long one
+    number = generator.integers(0, 9, size) / 4
+    tie = [None if x == 2 else math.nan if x == 1 else x for x in number.tolist()]
+    words = pa.DictionaryArray.from_arrays(pa.array(key, pa.int8()), ["c", "a", "b"])
+    columns = {"t": time, "k": key, "text": words.dictionary_decode(), "words": words}
+    table = pa.table({**columns, "tie": pa.array(tie, pa.float64(), from_pandas=False)})
+    last = [(x is None, x != x, 0 if x is None or x != x else x) for x in tie]
+    ties: dict[str, list[Any]] = {"tie": last, "k": key.tolist()}
+    for rows in (table, table.sort_by([("k", "ascending"), ("t", "ascending")])):
+        for keys in ((), ("k",), ("text",), ("words",), ("k", "text")):
+            for by in ((), ("tie",), ("tie", "k")):
+                if rows is not table and by:
+                    continue
+                ready = Prepared(rows, keys, "t", by, None, 2)
+                times, found = rows["t"].to_pylist(), [rows[k].to_pylist() for k in keys]
+                seen: dict[Any, int] = {}
+                codes = [seen.setdefault(k, len(seen)) for k in zip(*found, strict=True)]
+                ranks = [
+                    (codes[i] if codes else 0, times[i], *(ties[n][i] for n in by), i)
+                    for i in range(size)
+                ]
+                order = np.arange(size) if ready.order is None else ready.order
+                assert order.tolist() == [rank[-1] for rank in sorted(ranks)]
+                assert ready.time is not None
+                assert np.array_equal(ready.time, rows["t"].to_numpy()[order])
+                inside = [ready.offsets[i : i + 2] for i in range(len(ready.offsets) - 1)]
+                assert all(len({ranks[j][0] for j in order[a:b]}) == 1 for a, b in inside if a < b)
+                answers = pa.array(np.arange(size))
+                assert ready.back(answers.take(pa.array(order))).equals(answers)
+
+
+def test_categories_are_keys_by_their_texts() -> None:
+    spec = wr.Rolling(key="k", windows=[wr.rows(9)], aggregates=[wr.Count()])
+    numbers = pa.array([0, 1, 2, None, 3, 0], pa.int8())
+    for words in (["a", "b", "c", "d"], ["a", "b", "a", None], [0.0, 1.0, -0.0, 2.0]):
+        keys = pa.DictionaryArray.from_arrays(numbers, pa.array(words))
+        plain = spec(pa.table({"k": keys.dictionary_decode()}))["count_9rows"]
+        assert spec(pa.table({"k": keys}))["count_9rows"].equals(plain)
 
 
 # --- time ----------------------------------------------------------------------------------------

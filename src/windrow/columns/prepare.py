@@ -1,5 +1,6 @@
 """A table made ready: sorted by key, time and tie, its columns as plain arrays with masks."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from windrow.columns.column import (
     valid_of,
     value_column,
 )
-from windrow.columns.key_runs import by_code, is_sorted, key_codes, runs_if_sorted
+from windrow.columns.key_runs import (
+    by_code,
+    by_time,
+    is_sorted,
+    key_codes,
+    peers,
+    runs_if_sorted,
+)
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, BadValue
 from windrow.times import NANOSECONDS, Clock, clock_of, unit_of
@@ -60,25 +68,42 @@ class Prepared:
 
     def _sort(self, time: Array | None, tie: tuple[str, ...]) -> tuple[Array | None, Array]:
         """The order by key, time and tie (None: as they come), and where each key's run begins."""
-        if self.key and not tie:
+        order, offsets = self._by_key_and_time(time)
+        return self._by_tie(order, offsets, time, tie) if tie else order, offsets
+
+    def _by_key_and_time(self, time: Array | None) -> tuple[Array | None, Array]:
+        unsorted = None if time is None or is_sorted(time, self.threads) else time
+        if not self.key:
+            order = None if unsorted is None else np.arange(self.size)
+            offsets = np.array([0, self.size], np.int64)
+        else:
             runs = self._sorted_key(time)
             if runs is not None:
                 return None, runs
-        first: Array | None = None
-        if tie:
-            keys = [key for name in tie for key in tie_keys(self.table, name)][::-1]
-            first = np.lexsort((*keys, time) if time is not None else tuple(keys))
-        elif time is not None and not is_sorted(time, self.threads):
-            first = np.argsort(time, kind="stable")
-        if not self.key:
-            return first, np.array([0, self.size], np.int64)
-        codes, count = key_codes(self.table, self.key)
-        if not tie:
+            codes, count = key_codes(self.table, self.key)
             runs = runs_if_sorted(codes, time, self.threads)
             if runs is not None:
                 return None, runs
-        order, offsets = by_code(codes, count, np.arange(self.size) if first is None else first)
+            order, offsets = by_code(codes, count, np.arange(self.size))
+        if unsorted is not None and order is not None:
+            by_time(order, offsets, unsorted, self.threads)
         return order, offsets
+
+    def _by_tie(
+        self, order: Array | None, offsets: Array, time: Array | None, tie: tuple[str, ...]
+    ) -> Array | None:
+        """The order where ties decide among rows of equal key and time; only these are compared."""
+        times = time if time is None or order is None else time[order]
+        places, groups = peers(offsets, np.empty(0, np.int64) if times is None else times)
+        rows = places if order is None else order[places]
+        tied = self.table.select(list(dict.fromkeys(tie))).take(array_of(rows))
+        keys = [key for name in tie for key in tie_keys(tied, name)][::-1]
+        inside = np.lexsort((*keys, groups))
+        if is_sorted(inside, 1):
+            return order
+        order = np.arange(self.size) if order is None else order
+        order[places] = rows[inside]
+        return order
 
     def _sorted_key(self, time: Array | None) -> Array | None:
         """Where runs begin, if rows already come by one integer key and by time: no hashing."""
@@ -106,9 +131,15 @@ class Prepared:
         """Answers in the order of the rows as they came."""
         if self.order is None:
             return answers
-        place = np.empty(self.size, np.int64)
-        place[self.order] = np.arange(self.size)
-        return answers.take(array_of(place))
+        return answers.take(self._places)
+
+    @cached_property
+    def _places(self) -> pa.Array:
+        """Where each row went."""
+        kind = np.int32 if self.size < 1 << 31 else np.int64  # half the memory to go through
+        place = np.empty(self.size, kind)
+        place[self.order] = np.arange(self.size, dtype=kind)
+        return array_of(place)
 
     def original_row(self, sorted_row: int) -> int:
         """Where a sorted row came from."""
