@@ -4,6 +4,8 @@
 # mypy: disable-error-code="arg-type, attr-defined"
 # ruff: noqa: N805
 
+import math
+import random
 import re
 from typing import Any, NamedTuple
 
@@ -207,3 +209,20 @@ def test_arrays_and_numbers_of_numpy_may_change(monkeypatch: pytest.MonkeyPatch)
     assert spec(TABLE)["x_weighed_1rows"][0].as_py() == 4.5
     monkeypatch.setitem(globals(), "SHARE", np.float64(1.0))
     assert spec(TABLE)["x_weighed_1rows"][0].as_py() == 9.0
+
+
+@pytest.mark.parametrize("nan", ["value", "missing"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int64(), pa.bool_(), pa.uint64()])
+def test_longest_runs_are_compiled(kind: pa.DataType, nan: Any) -> None:
+    chance = random.Random(str(kind))
+    odd = [math.nan, -0.0, math.inf] if kind == pa.float64() else [0, 1, 1]
+    plain = [0, 1] if kind == pa.bool_() else [0, 1, 2, 3, 2**53, 2**53 + 1]
+    rows = chance.choices([*odd, *plain, None], k=80)
+    values = [None if x is None else float(x) if kind == pa.float64() else int(x) for x in rows]
+    if kind == pa.bool_():
+        values = [None if x is None else bool(x) for x in values]
+    table = pa.table({"x": pa.array(values, kind, from_pandas=False)})
+    spec = wr.Rolling(windows=[wr.rows(9)], aggregates=[wr.LongestRun("x", nan=nan)])
+    window = wr.Sliding(wr.rows(9), wr.LongestRun(nan=nan), algorithm="Recalc")
+    assert spec(table)["x_longest_run_9rows"].to_pylist() == [window.insert(x) for x in values]
+    assert "compiled" in spec.explain(table)

@@ -68,6 +68,14 @@ class WholeProduct(IntegerProduct):
         return (np.int64(upper) << 32) + np.int64(rest) + np.int64(low)
 
 
+class PlainRun(LongestRun):
+    """Of a column's numbers."""
+
+    def lift(x):
+        value = float(x) + 0.0
+        return (1, value, value, 1, 1, 1, 0)
+
+
 def _bits(kind: type[Aggregate]) -> Aggregate:
     return type(f"Plain{kind.__name__}", (kind,), {"lift": staticmethod(canonical)})()  # type: ignore[no-any-return]
 
@@ -76,9 +84,11 @@ TWINS: dict[tuple[type[Aggregate], str], Aggregate] = {
     (Product, "f"): FloatProduct(),
     (Product, "i"): IntegerProduct(),
     **{(kind, "i"): _bits(kind) for kind in (BitAnd, BitOr, BitXor)},
+    **dict.fromkeys([(LongestRun, "f"), (LongestRun, "i")], PlainRun()),
 }
 WHOLE = WholeProduct()
-COMPILED = frozenset(kind for kind, _ in TWINS)
+COMPILED = frozenset({Product, BitAnd, BitOr, BitXor})
+"""Those whose partials streams keep as columns; of others they keep bytes, which Python reads."""
 
 
 def twin(aggregate: Aggregate, kinds: tuple[np.dtype[Any], ...]) -> Aggregate:
@@ -100,7 +110,7 @@ def check_types(aggregate: Aggregate, columns: list[Any]) -> None:
                 f"{aggregate!r}: column {column.name!r} has type {kind}, which cannot be "
                 "multiplied. Cast it to a number"
             )
-        number = column.is_number or pa.types.is_decimal(kind) or pa.types.is_temporal(kind)
+        number = column.is_number or pa.types.is_decimal(kind)
         if type(aggregate) in (LongestRun, LongestRunTime) and wanted == "number" and not number:
             raise BadValue(
                 f"{aggregate!r}: column {column.name!r} has type {kind}, which is no number. "
