@@ -167,6 +167,41 @@ def test_categories_are_keys_by_their_texts() -> None:
         assert spec(pa.table({"k": keys}))["count_9rows"].equals(plain)
 
 
+PICKS = [wr.Count, wr.First, wr.Last, wr.Collect]
+WORDS = {
+    "texts": pa.array(["b", None, "a", "", "b", None, "c"]),
+    "bytes": pa.array([b"b", None, b"a", b"", b"b", None, b"c"]),
+    "nothing": pa.array([None] * 7, pa.large_string()),
+    "views": pa.array(["b", None, "a", "", "b", None, "c"], pa.string_view()),
+    "decimals": pa.array([None if x is None else Decimal(x) for x in (2, None, 1, 0, 2, 1, 3)]),
+    "categories": pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0, 3, 1, 2, 0], pa.int8()), pa.array(["c", "a", None, "a"])
+    ),
+    "more": pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0, 2, 1, 1, 0], pa.int8()), pa.array(["c", "a", "b"])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_is_picked_or_counted_is_not_put_in_order(name: str) -> None:
+    rows = {"x": WORDS[name], "y": [3.0, 1.0, 2.0, None, 5.0, 5.0, 0.0], "t": [3, 1, 2, 0, 9, 5, 6]}
+    table = pa.table(rows)
+    values = table["x"].to_pylist()
+    known = {row["t"]: row for row in table.to_pylist()}
+    aggregates = [kind("x").alias(kind.__name__) for kind in PICKS]
+    some = [*aggregates, wr.ArgMax("x", "y").alias("ArgMax")]
+    found = wr.Rolling(time="t", windows={"w": wr.rows(3)}, aggregates=some)(table)
+    for i, time in enumerate(rows["t"]):
+        near = [known[t] for t in sorted(known) if t <= time][-3:]
+        held = [row["x"] for row in near if row["x"] is not None]
+        both = [row for row in near if row["x"] is not None and row["y"] is not None]
+        largest = max(both, key=lambda row: float(row["y"]))["x"] if both else None
+        ends = (held[0], held[-1], held) if held else (None, None, None)
+        for answer, kind in zip((len(held), *ends, largest), found.column_names[3:], strict=True):
+            assert found[kind][i].as_py() == answer, (kind, i, values)
+
+
 # --- time ----------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,10 @@ class Column:
     valid: Array | None
     type: pa.DataType
     words: pa.Array | None = None
-    """For types that are not numbers: the distinct values, ordered; ``values`` are places in it."""
+    """For types that are not numbers: the distinct values, ordered; ``values`` are places in it.
+
+    Of a ``placed_column`` they are neither distinct nor ordered.
+    """
 
     @property
     def is_float(self) -> bool:
@@ -186,6 +189,28 @@ def value_column(array: pa.ChunkedArray | pa.Array, name: str) -> Column:
             codes = numbers_of(pc.fill_null(whole.indices, 0)).astype(np.int64)
             return Column(name, codes, valid_of(whole), words.type, words)
     return number_column(plain_column(whole), name)
+
+
+def placed_column(array: pa.ChunkedArray | pa.Array, name: str) -> Column | None:
+    """A column whose rows are only picked or counted: its words are in no order, so none is found.
+
+    None where values are numbers, which ``value_column`` takes as they are.
+    """
+    whole = whole_column(array)
+    if pa.types.is_dictionary(whole.type) and not whole.dictionary.null_count:
+        words = plain_column(whole.dictionary)
+        if _has_words(words.type):
+            codes = numbers_of(pc.fill_null(whole.indices, 0)).astype(np.int64)
+            return Column(name, codes, valid_of(whole), words.type, words)
+    whole = plain_column(whole)
+    if not _has_words(whole.type):
+        return None
+    return Column(name, np.arange(len(whole)), valid_of(whole), whole.type, whole)
+
+
+def _has_words(kind: pa.DataType) -> bool:
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(texts or pa.types.is_binary(kind) or pa.types.is_decimal(kind))
 
 
 def number_column(array: pa.Array, name: str) -> Column:

@@ -12,6 +12,7 @@ from windrow.columns.column import (
     array_of,
     has_nan,
     numbers_of,
+    placed_column,
     plain_column,
     valid_of,
     value_column,
@@ -121,6 +122,16 @@ class Prepared:
                 column.valid = None if column.valid is None else column.valid[self.order]
             self._columns[name] = column
         return self._columns[name]
+
+    def placed(self, name: str) -> Column:
+        """A column in sorted order for those who pick or count its rows, and do not compare."""
+        column = None if name in self._columns else placed_column(self.table[name], name)
+        if column is None:
+            return self.column(name)
+        if self.order is not None:
+            column.values = column.values[self.order]
+            column.valid = None if column.valid is None else column.valid[self.order]
+        return column
 
     def sorted_arrow(self, name: str) -> pa.Array:
         """A column in sorted order, as Arrow."""

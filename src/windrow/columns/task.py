@@ -22,7 +22,9 @@ from windrow.errors import BadValue, SumOverflow
 
 def input_columns(aggregate: Aggregate, table: Prepared) -> list[Column]:
     """The aggregate's inputs, NaN missing where it says so."""
-    return [_input(aggregate, table.column(name)) for name in aggregate.columns]
+    named = zip(aggregate.columns, aggregate.input_kinds, strict=True)
+    found = [table.placed(x) if kind == "any" else table.column(x) for x, kind in named]
+    return [_input(aggregate, column) for column in found]
 
 
 def _input(aggregate: Aggregate, column: Column) -> Column:
