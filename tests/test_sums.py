@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.pairs import accepted, pair_name
 from windrow.aggregates import exact
+from windrow.columns.totals import _divided
 from windrow.errors import BadValue, SumOverflow
 from windrow.windows import Recalc, Window
 from windrow.windows.compare import equal
@@ -179,6 +181,64 @@ def test_decimals() -> None:
     mean.insert(Decimal("0.1"))
     mean.insert(Decimal("0.2"))
     assert mean.query() == 0.15
+
+
+@given(st.integers(-(10**38), 10**38), st.integers(-76, 38))
+def test_totals_of_decimals_are_exact(digits: int, exponent: int) -> None:
+    number = Decimal(f"{digits}e{exponent}")
+    total = exact.of_decimal(number)
+    back = exact.to_number(total)
+    assert Fraction(total >> exact.MARK_BITS, 10**76) == Fraction(number) == Fraction(back)
+    assert isinstance(back, Decimal)
+    _, shown, last = back.as_tuple()
+    assert last == 0 or (int(last) < 0 and shown[-1])
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e77", "1e-77", "5e-77", "1e-999999"])
+def test_decimals_that_no_arrow_decimal_can_hold(text: str) -> None:
+    with pytest.raises(BadValue, match="no Arrow decimal can hold"):
+        exact.of_decimal(Decimal(text))
+
+
+@pytest.mark.parametrize(
+    ("digits", "scale"), [(9, 2), (16, 0), (18, 4), (18, 22), (18, 23), (30, 5)]
+)
+def test_columns_of_decimals(digits: int, scale: int) -> None:
+    """Sums beyond 64 bits, means of sums beyond a float's 53, and units beyond 64 bits."""
+    chance = random.Random(digits)
+    rows: list[Decimal | None] = [
+        Decimal(chance.randint(-(10**digits), 10**digits)).scaleb(-scale) for _ in range(60)
+    ]
+    rows[7] = rows[20] = rows[21] = None
+    kind = pa.decimal128(38, scale)
+    table = pa.table({"x": pa.array([Decimal(0).scaleb(-scale), *rows], kind)}).slice(1)
+    wide = wr.Rolling(windows=[wr.rows(2), wr.rows(50)], aggregates=[wr.Sum("x"), wr.Mean("x")])
+    found = wide(table)
+    for length in (2, 50):
+        sums, means = found[f"x_sum_{length}rows"], found[f"x_mean_{length}rows"]
+        assert sums.type == kind
+        for i in range(60):
+            held = [x for x in rows[max(0, i + 1 - length) : i + 1] if x is not None]
+            total = sum(map(Fraction, held), Fraction(0))
+            assert (sums[i].as_py() is None) == (means[i].as_py() is None) == (not held)
+            if held:
+                assert Fraction(sums[i].as_py()) == total
+                assert means[i].as_py() == float(total) / len(held)
+    deviation = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.StdDev("x")])
+    assert "interpreted" in deviation.explain(table)
+    assert ("interpreted" in wide.explain(table)) == (digits == 30 or scale == 23)
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1), st.integers(0, 22))
+def test_integers_divided_by_powers_of_ten(whole: list[int], scale: int) -> None:
+    """Wherever it is said to be certain, it is the nearest float; halfway cases are said not to."""
+    halfway = [(2 * abs(x) + 1) << 9 for x in whole if abs(x) < 1 << 53]
+    found, certain = _divided(np.array([*whole, *halfway, 1 << 60]), 10.0**scale)
+    exactly = [x / 10**scale for x in (*whole, *halfway, 1 << 60)]
+    assert [x for x, sure in zip(found, certain, strict=True) if sure] == [
+        x for x, sure in zip(exactly, certain, strict=True) if sure
+    ]
+    assert certain[-1] or scale == 0
 
 
 def test_geometric_mean() -> None:

@@ -15,7 +15,8 @@ long per combine in Python, are not unique, and cannot be subtracted.
 """
 
 import math
-from decimal import Decimal
+from contextlib import suppress
+from decimal import Context, Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -100,14 +101,17 @@ def of_decimal_squared(x: Decimal) -> int:
 
 
 def _decimal_units(x: Decimal) -> int:
-    sign, digits, exponent = x.as_tuple()
-    if not isinstance(exponent, int) or exponent < -DECIMAL_SCALE or x.adjusted() > DECIMAL_SCALE:
-        raise BadValue(
-            f"decimal {x} is not finite, or has more than {DECIMAL_SCALE} digits on one side "
-            "of the point, which no Arrow decimal can hold"
-        )
-    units: int = int("".join(map(str, digits))) * 10 ** (exponent + DECIMAL_SCALE)
-    return -units if sign else units
+    with suppress(ValueError, OverflowError):  # not finite
+        if -DECIMAL_SCALE <= x.adjusted() <= DECIMAL_SCALE:
+            numerator, denominator = x.as_integer_ratio()
+            factor, rest = divmod(DECIMAL_UNIT, denominator)
+            if not rest:
+                units: int = numerator * factor
+                return units
+    raise BadValue(
+        f"decimal {x} is not finite, or has more than {DECIMAL_SCALE} digits on one side "
+        "of the point, which no Arrow decimal can hold"
+    )
 
 
 def parts(total: int) -> Parts:
@@ -159,11 +163,10 @@ def to_number(total: int) -> int | float | Decimal:
     if marks < DECIMAL:
         return to_float(total)
     units = total >> MARK_BITS
-    scale = DECIMAL_SCALE
-    while scale and units % 10 == 0:
-        units //= 10
-        scale -= 1
-    return Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -scale))
+    whole, rest = divmod(units, DECIMAL_UNIT)
+    if not rest:
+        return Decimal(whole)
+    return _EXACTLY.normalize(_EXACTLY.scaleb(Decimal(units), -DECIMAL_SCALE))
 
 
 def square_root(numerator: int, denominator: int) -> float:
@@ -182,6 +185,8 @@ def square_root(numerator: int, denominator: int) -> float:
 
 FLOAT_UNIT = 1 << FLOAT_UNIT_BITS
 DECIMAL_UNIT = 10**DECIMAL_SCALE
+_EXACTLY = Context(prec=1 << 16)
+"""Digits for as many decimals as there can be rows."""
 
 
 def as_number(x: Any) -> int | float | Decimal:

@@ -25,6 +25,8 @@ from windrow.columns.middles import ENDS
 from windrow.columns.power_kernels import KINDS as POWERS
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges
+from windrow.columns.task import input_columns
+from windrow.columns.totals import units_to_add
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     if aggregate.kind == "sequential":
         return Plan("counter", "compiled; one for each key, fed in order", None)
     kind = type(aggregate)
-    numbers = [table.column(name) for name in aggregate.columns]
+    numbers = input_columns(aggregate, table)
     words = any(column.words is not None for column in numbers)
     if ranges.recalc:
         return Plan("recalc", "asked for: every window folded from scratch", "W − 1")
@@ -57,6 +59,8 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
     if way.by_order:
         return _in_order(aggregate, table, ranges)
     adds = kind in (Sum, Mean, GeometricMean, *POWERS, *ENDS)
+    if kind in (Sum, Mean) and words and units_to_add(aggregate, numbers[0]) is not None:
+        words = False
     interpreted = "interpreted" if adds and words else None
     if kind in (Sum, Mean) and not words and not numbers[0].is_float:
         return Plan("subtract_on_evict", "integers have an exact inverse: prefix sums", None)
@@ -67,10 +71,10 @@ def plan(aggregate: Aggregate, table: Prepared, ranges: Ranges) -> Plan:
             return Plan("b_int", "interpreted base intervals: ranges move back", "2·log2 W")
     if kind not in BUILT_IN:
         interpreted = _why_interpreted(aggregate, numbers, words)
-    elif ranges.slides and isinstance(aggregate, PowerSums):
+    elif ranges.slides and isinstance(aggregate, PowerSums) and not interpreted:
         reason = "compiled; running sums of powers in three parts, each answer proven, or decided"
         return Plan("subtract_on_evict", f"{reason} exactly", None)
-    elif ranges.slides and kind in (Sum, Mean, GeometricMean):
+    elif ranges.slides and kind in (Sum, Mean, GeometricMean) and not interpreted:
         reason = "compiled; exact running sums, or two_stacks_lite where sizes differ too much"
         return Plan("subtract_on_evict", reason, None)
     tree = not ranges.monotone

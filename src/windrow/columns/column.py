@@ -63,6 +63,17 @@ class Column:
         np.cumsum(self.valid, out=out[1:])
         return out
 
+    @cached_property
+    def units(self) -> Array | None:
+        """Decimals in units of their last digit, 0 where missing; None where 64 bits do not do."""
+        if self.words is None or not pa.types.is_decimal(self.words.type):
+            return None
+        units = _units_of(self.words)
+        if units is None or not len(units):
+            return None
+        found = units[self.values]
+        return found if self.valid is None else np.where(self.valid, found, 0)
+
     def filled(self, value: Any) -> Array:
         """The values with missing ones replaced."""
         if self.valid is None:
@@ -133,6 +144,24 @@ def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(kind) or pa.types.is_date(kind):
         return plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
     return plain.cast(kind)
+
+
+def _units_of(decimals: pa.Array) -> Array | None:
+    if not pa.types.is_decimal128(decimals.type) or decimals.type.scale < 0:
+        return None
+    parts = np.frombuffer(decimals.buffers()[1], np.int64).reshape(-1, 2)
+    low, high = parts[decimals.offset : decimals.offset + len(decimals)].T
+    valid = valid_of(decimals)
+    if valid is not None:
+        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
+    return low if (high == low >> 63).all() else None
+
+
+def decimals_of(high: Array, low: Array, mask: Array | None, kind: pa.DataType) -> pa.Array:
+    """Decimals from two words of 64 bits each, in units of their last digit."""
+    missing = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
+    data = pa.py_buffer(np.stack([low, high], axis=1))
+    return pa.Array.from_buffers(kind, len(low), [missing, data])
 
 
 def whole_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import Aggregate, GeometricMean
+from windrow.aggregates.total import Numeric
 from windrow.columns.answer_types import answer_type, listed
 from windrow.columns.column import Column, array_of
 from windrow.columns.jit import njit
@@ -23,7 +24,8 @@ from windrow.errors import BadValue, SumOverflow
 def input_columns(aggregate: Aggregate, table: Prepared) -> list[Column]:
     """The aggregate's inputs, NaN missing where it says so."""
     named = zip(aggregate.columns, aggregate.input_kinds, strict=True)
-    found = [table.placed(x) if kind == "any" else table.column(x) for x, kind in named]
+    adds = isinstance(aggregate, Numeric)
+    found = [table.placed(x) if adds or kind == "any" else table.column(x) for x, kind in named]
     return [_input(aggregate, column) for column in found]
 
 

@@ -3,14 +3,20 @@
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates import Aggregate, Sum
+from windrow.aggregates.exact import ratio
 from windrow.aggregates.power_sums import PowerSums
-from windrow.columns.column import array_of
+from windrow.columns.answer_types import answer_type
+from windrow.columns.column import Column, array_of, decimals_of
 from windrow.columns.own_answers import interpreted
 from windrow.columns.power_sums import power_answers
-from windrow.columns.ranges import Array
+from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sums import float_sums
 from windrow.columns.task import Task, differences, input_columns, prefix_sums
 from windrow.errors import SumOverflow
+
+LARGEST_SCALE = 22
+"""The largest power of 10 that a float holds."""
 
 
 def count_answers(task: Task) -> pa.Array:
@@ -20,11 +26,10 @@ def count_answers(task: Task) -> pa.Array:
     return array_of(answers, mask=gone)
 
 
-def _integer_sums(task: Task) -> tuple[Array, Array, Array]:
+def _integer_sums(values: Array, ranges: Ranges) -> tuple[Array, Array, Array]:
     """Sums as (high, low): high·2**32 + low, with 0 ≤ low < 2**32; and which fit 64 bits."""
-    values = task.column.filled(0)
-    high = differences(prefix_sums(values >> 32), task.ranges)
-    low = differences(prefix_sums(values & 0xFFFFFFFF), task.ranges)
+    high = differences(prefix_sums(values >> 32), ranges)
+    low = differences(prefix_sums(values & 0xFFFFFFFF), ranges)
     high += low >> 32
     low &= 0xFFFFFFFF
     return high, low, (high >= -(1 << 31)) & (high < 1 << 31)
@@ -35,9 +40,68 @@ def largest_of(values: Array) -> int:
     return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
 
 
-def _surely_fits(task: Task) -> bool:
-    largest = largest_of(task.column.filled(0))
-    return largest * max(1, task.ranges.widest(0, len(task.ranges))) < 1 << 62
+def _surely_fits(values: Array, ranges: Ranges) -> bool:
+    return largest_of(values) * max(1, ranges.widest(0, len(ranges))) < 1 << 62
+
+
+def units_to_add(aggregate: Aggregate, column: Column) -> Array | None:
+    """Decimals as integers that are added instead of them; None where they cannot be."""
+    few = type(aggregate) is Sum or column.type.scale <= LARGEST_SCALE
+    return column.units if few else None
+
+
+def _decimal_sums(task: Task, units: Array) -> pa.Array:
+    """Sums of units, which 128 bits hold however many rows there are."""
+    if _surely_fits(units, task.ranges):
+        low = differences(prefix_sums(units), task.ranges)
+        high = low >> 63
+    else:
+        upper, lower, _ = _integer_sums(units, task.ranges)
+        low, high = (upper << 32) + lower, upper >> 32
+    kind = answer_type(task.aggregate, [task.column.type])
+    return decimals_of(high, low, task.missing(), kind)
+
+
+def _decimal_means(task: Task, units: Array) -> pa.Array:
+    """Sums of units divided by a power of 10, rounded once, and by the number of rows."""
+    high, low, fits = _integer_sums(units, task.ranges)
+    power = 10.0**task.column.type.scale
+    quotients, certain = _divided((high << 32) + low, power)
+    for row in np.flatnonzero(~(fits & certain)):
+        quotients[row] = ratio(int(high[row]) * (1 << 32) + int(low[row]), int(power))
+    return array_of(quotients / np.maximum(task.present(), 1) + 0.0, mask=task.missing())
+
+
+def _divided(whole: Array, by: float) -> tuple[Array, Array]:
+    """Integers divided by a float, and where that certainly is the nearest float.
+
+    x = near + rest exactly; near − q·by is exact, being product's error and a difference of close
+    numbers. What is left over moves q by less than its last bit, and only then anything is rounded.
+    """
+    near = whole.astype(np.float64)
+    if largest_of(whole) <= 1 << 53:
+        return near / by, np.ones(len(near), np.bool_)
+    small = np.abs(near) < 2.0**62
+    rest = (whole - np.where(small, near, 0.0).astype(np.int64)).astype(np.float64)
+    quotient = near / by
+    product, error = _product(quotient, by)
+    left = near - product
+    over = ((left - error) + rest) / by
+    doubt = (np.abs(left) + np.abs(error) + np.abs(rest)) / by * 2.0**-48
+    found = quotient + over
+    return found, small & (quotient + (over - doubt) == quotient + (over + doubt))
+
+
+def _product(a: Array, b: float) -> tuple[Array, Array]:
+    """a·b as a float, and what that is off by (Veltkamp, Dekker)."""
+    product = a * b
+    parts = []
+    for x in (a, np.float64(b)):
+        large = x * 134217729.0
+        high = large - (large - x)
+        parts.append((high, x - high))
+    (a1, a2), (b1, b2) = parts
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def sum_answers(task: Task) -> pa.Array:
@@ -45,13 +109,15 @@ def sum_answers(task: Task) -> pa.Array:
     task.require_numbers()
     column = task.column
     if column.words is not None:
-        return interpreted(task)
+        units = units_to_add(task.aggregate, column)
+        return interpreted(task) if units is None else _decimal_sums(task, units)
     if column.is_float:
         return array_of(float_sums(task.floats(), task.ranges), mask=task.missing())
-    if _surely_fits(task):
-        total = differences(prefix_sums(column.filled(0)), task.ranges)
+    values = column.filled(0)
+    if _surely_fits(values, task.ranges):
+        total = differences(prefix_sums(values), task.ranges)
         return array_of(total, mask=task.missing())
-    high, low, fits = _integer_sums(task)
+    high, low, fits = _integer_sums(values, task.ranges)
     missing = task.missing()
     bad = ~fits if missing is None else ~fits & ~missing
     if bad.any():
@@ -71,9 +137,10 @@ def _sums_as_floats(task: Task) -> Array:
     """Each sum rounded once to a float."""
     if task.column.is_float:
         return float_sums(task.floats(), task.ranges)
-    if _surely_fits(task):
-        return differences(prefix_sums(task.column.filled(0)), task.ranges).astype(np.float64)
-    high, low, fits = _integer_sums(task)
+    values = task.column.filled(0)
+    if _surely_fits(values, task.ranges):
+        return differences(prefix_sums(values), task.ranges).astype(np.float64)
+    high, low, fits = _integer_sums(values, task.ranges)
     out = ((high << 32) + low).astype(np.float64)
     for row in np.flatnonzero(~fits):
         out[row] = float(int(high[row]) * (1 << 32) + int(low[row]))
@@ -84,7 +151,8 @@ def mean_answers(task: Task) -> pa.Array:
     """The mean of every range: its sum, divided once."""
     task.require_numbers()
     if task.column.words is not None:
-        return interpreted(task)
+        units = units_to_add(task.aggregate, task.column)
+        return interpreted(task) if units is None else _decimal_means(task, units)
     # Tried and lost: dividing a Sum of the same column. A pass over memory costs as much as adding.
     if task.column.is_float and task.column.valid is None and not task.weighted:
         return array_of(float_sums(task.floats(), task.ranges, mean=True), mask=task.missing())
