@@ -387,6 +387,24 @@ def test_sample_and_console(tmp_path: Path, capsys: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("sink", [("out.csv", "error"), ("out", "overwrite"), ("out", "append")])
+def test_what_was_stopped_leaves_nothing(
+    sink: tuple[str, str], tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    def half(_: Any, path: Path, *__: Any) -> None:
+        if isinstance(path, Path):  # and not the trial before the run
+            path.write_text("half")
+            handler = signal.getsignal(signal.SIGTERM)
+            assert callable(handler)
+            handler(signal.SIGTERM, None)
+
+    monkeypatch.setattr("pyarrow.csv.write_csv", half)
+    changes = {"sink": {"format": "csv", "path": sink[0], "mode": sink[1]}}
+    code, _, errors = windrow(capsys, "run", prepared(tmp_path, changes=changes))
+    assert (code, "what was not finished was not written" in errors) == (130, True)
+    assert {p.name for p in tmp_path.rglob("*")} <= {"p.toml", "payments.csv", "out"}
+
+
 def test_json_has_no_number_for_nan(tmp_path: Path, capsys: Any) -> None:
     rows = payments(3)
     for row, amount in zip(rows, ("1.5", "NaN", "inf"), strict=True):

@@ -131,7 +131,8 @@ def _run(pipeline: Pipeline, screen: Screen, given: Given) -> int:
 
     def listen(event: dict[str, Any]) -> None:
         if event["event"] == "step" and event["step"] == "read":
-            _handle(signal.default_int_handler, signal.SIGINT)  # Spark's own talks to Spark
+            # Spark's own talks to Spark
+            _handle(signal.default_int_handler, signal.SIGINT, signal.SIGTERM)
         if event["event"] == "running":
             _handle(_stopper(stopping), signal.SIGINT, signal.SIGTERM)
         screen.event(event)

@@ -1,10 +1,12 @@
 """Tables to files, in process: Parquet, CSV, JSON lines, one file at a time and whole or not."""
 
+import contextlib
 import inspect
 import io
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,21 +54,31 @@ def _write(table: pa.Table, sink: Sink, target: Path, single: bool) -> None:
     name = f"part-{uuid.uuid4().hex[:12]}.{sink.format}"
     if not single and sink.mode == "append":
         target.mkdir(exist_ok=True)
-        _to_file(table, sink, target / f".{name}")
+        with _removed_unless_done(target / f".{name}") as file:
+            _to_file(table, sink, file)
         os.replace(target / f".{name}", target / name)
         return
     hidden = target.parent / f".{target.name}-{uuid.uuid4().hex[:12]}"
-    if single:
-        _to_file(table, sink, hidden)
-        os.replace(hidden, target)
-        return
-    hidden.mkdir()
-    _to_file(table, sink, hidden / name)
+    with _removed_unless_done(hidden):
+        if not single:
+            hidden.mkdir()
+        _to_file(table, sink, hidden if single else hidden / name)
     if target.is_dir():
         shutil.rmtree(target)
-    elif target.exists():
+    elif target.exists() and not single:
         target.unlink()
     os.replace(hidden, target)
+
+
+@contextlib.contextmanager
+def _removed_unless_done(place: Path) -> Iterator[Path]:
+    try:
+        yield place
+    except BaseException:  # Ctrl-C among them, or a disk that is full
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.unlink(missing_ok=True)
+        raise
 
 
 def why_not_of_format(sink: Sink) -> str | None:
