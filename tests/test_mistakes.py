@@ -693,6 +693,10 @@ LIBRARY = [
         r"column 'x' \(object\) cannot be taken: Could not convert 'b'.*Convert it",
     ),
     (
+        lambda: rolling()(FRAME.assign(x=[2**70, 1])),
+        r"column 'x' \(object\) cannot be taken: Python int too large",
+    ),
+    (
         lambda: wr.Rules([("a", "count(1h) > 3")], key="k", time="t"),
         r'stand in quotes: count\("1h"\)',
     ),

@@ -13,7 +13,7 @@ from windrow.columns.column import array_of, numbers_of, valid_of
 from windrow.errors import BadSpecification, BadValue
 from windrow.rolling import Rolling, window_columns
 
-_NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 _FRAMES = (("pandas", "DataFrame"), ("polars", "DataFrame"))
 _WHOLE_IN_FLOATS = 1 << 53
 
