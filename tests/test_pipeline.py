@@ -796,3 +796,23 @@ def test_command_loads_nothing_heavy_for_help() -> None:
 
 def test_helper_writes_toml() -> None:
     assert tomllib.loads(f"x = {toml(PIPELINE)}")["x"] == PIPELINE
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, True),
+        ({"coerce_timestamps": "us"}, False),
+        ({"use_deprecated_int96_timestamps": True}, False),
+    ],
+)
+def test_nanoseconds_that_spark_does_not_read(
+    options: dict[str, Any], told: bool, tmp_path: Path, capsys: Any
+) -> None:
+    at = pa.array([1_700_000_000_000_000_000], pa.timestamp("ns"))
+    table = pa.table({"user": ["a"], "at": at, "amount": [1.0], "payment": [1]})
+    pq.write_table(table, tmp_path / "rows.parquet", **options)
+    source = {"format": "parquet", "path": "rows.parquet"}
+    changes = {"engine": "spark", "source": source, "columns": None}
+    errors = windrow(capsys, "check", prepared(tmp_path, changes=changes))[2]
+    assert ("column 'at' is in nanoseconds, which Spark does not read" in errors) == told, errors

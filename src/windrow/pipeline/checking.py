@@ -98,6 +98,7 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
             f"Spark knows {', '.join(_CHARSETS)}, and {encoding} with settings = "
             f'{{ "{_ANY_CHARSET}" = true }} under [spark]',
         )
+    _check_nanoseconds(document, pipeline)
     if pipeline.streaming and source.format == "jdbc":
         document.say(("source", "format"), "Spark cannot read jdbc as a stream")
     if not pipeline.streaming and source.format in ("rate", "socket"):
@@ -113,6 +114,25 @@ def _check_mode(document: Document, pipeline: Pipeline, schema: Any) -> None:
     if pipeline.streaming and pipeline.watches and not document.mistakes:
         for path, message in rule_refusals(pipeline, schema):
             document.say(path, message)
+
+
+def _check_nanoseconds(document: Document, pipeline: Pipeline) -> None:
+    """Pandas writes them by default, and Spark does not read them."""
+    from windrow.pipeline.files import found_files, in_nanoseconds
+
+    source, settings = pipeline.source, pipeline.spark.get("settings", {})
+    if source.format != "parquet" or any(is_address(path) for path in source.paths):
+        return
+    if settings.get("spark.sql.legacy.parquet.nanosAsLong") in (True, "true"):
+        return
+    column = in_nanoseconds(found_files(source)[:1])
+    if column is not None:
+        document.say(
+            ("source", "path"),
+            f"column {column!r} is in nanoseconds, which Spark does not read: write it in "
+            'microseconds (pandas: to_parquet(…, coerce_timestamps="us")), or let the pipeline run '
+            'in this process: engine = "columns"',
+        )
 
 
 _CHARSETS = ("utf-8", "iso-8859-1", "us-ascii", "utf-16", "utf-16be", "utf-16le", "utf-32")

@@ -240,6 +240,17 @@ def _column(files: list[str], source: Source, number: int) -> str:
     return f"column '_c{number}'"
 
 
+def in_nanoseconds(files: list[str]) -> str | None:
+    """A column of Parquet files that is in nanoseconds; INT96, as Spark writes it, is not."""
+    for file in files:
+        with contextlib.suppress(pa.ArrowInvalid, OSError):
+            schema = pq.ParquetFile(file).schema
+            for column in map(schema.column, range(len(schema.names))):
+                if "nanoseconds" in str(column.logical_type):
+                    return str(column.path)
+    return None
+
+
 def _named_twice(files: list[str]) -> str:
     for file in files:
         for name, count in Counter(pq.read_schema(file).names).items():
