@@ -306,6 +306,7 @@ def test_times_with_gaps_are_told(tmp_path: Path, capsys: Any) -> None:
     ("name", "content", "said"),
     [
         ("a.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
+        ("a.csv", b"sep=;\r\na;b\r\n1;2\r\n", "its first line, 'sep=;', is for Excel only"),
         ("a.csv", b"a,,\n1,2,\n", "two columns have no name: name them in the file"),
         ("a.parquet", TWICE.getvalue(), "two columns are called 'a': rename one"),
         ("a.csv", b"a,b\n1,2\n3\n", "row 3: it has 1 column, and the rows before it have 2: '3'"),

@@ -58,6 +58,10 @@ def csv_options(file: str) -> dict[str, Any]:
         options["encoding"] = encoding
     text = beginning.decode(encoding, errors="replace").removeprefix("\ufeff")
     first = text.partition("\n")[0]
+    if re.fullmatch(r'"?sep=."?\s*', first):
+        raise WindrowError(
+            f"{file}: its first line, {first.strip()!r}, is for Excel only: remove it"
+        )
     counts = {sign: first.count(sign) for sign in (",", ";", "\t", "|")}
     sign = max(counts, key=lambda sign: counts[sign])
     if sign != "," and counts[sign]:

@@ -336,6 +336,10 @@ def _aggregates(guess: Guess) -> list[str]:
     return out
 
 
+def _beside(text: str, comment: str) -> str:
+    return f"{text:<20} # {comment}"
+
+
 def _written(guess: Guess, path: str) -> str:
     stem = re.sub(r"\W+", "_", Path(path).stem) or "rows"
     options = ", ".join(f"{_name(k)} = {_option(v)}" for k, v in guess.source.options.items())
@@ -359,14 +363,14 @@ def _written(guess: Guess, path: str) -> str:
     lines += [""] if guess.columns or guess.notes else []
     lines.append("[features]           # for every row, over each window before it")
     if guess.key:
-        lines.append(f"key = {_quoted(guess.key)}       # every value has windows of its own")
+        lines.append(_beside(f"key = {_quoted(guess.key)}", "every value has windows of its own"))
     else:
         lines.append('# key = "…"           # a column whose values each have windows of their own')
     if guess.time:
         lines.append(f"time = {_quoted(guess.time)}")
-        lines += [f'unit = "{guess.unit}"           # what these times count'] if guess.unit else []
+        lines += [_beside(f'unit = "{guess.unit}"', "what these times count")] if guess.unit else []
     if guess.tie:
-        lines.append(f"tie = {_quoted(guess.tie)}       # orders rows of equal time")
+        lines.append(_beside(f"tie = {_quoted(guess.tie)}", "orders rows of equal time"))
     else:
         lines.append('tie = "any"          # rows of equal time may stand in any order')
     lines.append(f"windows = [{', '.join(_windows(guess))}]   # or {{ rows = 100 }}, or both")
