@@ -1,7 +1,7 @@
 """Functions of one's own that see options: compiled as if the options stood in their text."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment, misc, no-any-return"
-# mypy: disable-error-code="attr-defined, index, override"
+# mypy: disable-error-code="attr-defined, index, override, operator"
 # ruff: noqa: N805
 
 import functools
@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.buckets import Stream, plan_of
 from tests.test_rolling import check
 from windrow.columns import own
 from windrow.columns.options import _rewritten
 from windrow.columns.own import compile_aggregate, keep_texts
+from windrow.errors import BadSpecification
 from windrow.testing import check_laws
 
 TABLE = pa.table(
@@ -210,6 +212,49 @@ def test_functions_of_the_module_may_change(monkeypatch: pytest.MonkeyPatch) -> 
     assert compiled(Helped("x")).lift(1.0) == 2.0
     monkeypatch.setitem(globals(), "helped", halved)
     assert compiled(Helped("x")).lift(1.0) == 0.5
+
+
+class Private(Own):
+    def __init__(self, *columns: str, half: float) -> None:
+        super().__init__(*columns)
+        self._half = half
+        self._seen: dict[float, float] = {}
+
+    def lift(self, x):
+        return x * self._half
+
+
+def times(factor: float) -> Any:
+    class Times(wr.Aggregate):
+        identity = 0.0
+
+        def lift(x):
+            return x * factor
+
+        def combine(a, b):
+            return a + b
+
+    return Times
+
+
+@pytest.mark.parametrize("make", [lambda k, *c: Private(*c, half=k), lambda k, *c: times(k)(*c)])
+def test_what_looks_alike_shares_nothing(make: Any) -> None:
+    """Options whose names say that they are private, and classes of one name."""
+    hub = wr.Hub()
+    queries = [hub.register(make(k), wr.rows(2)) for k in (2.0, 5.0)]
+    hub.insert_many([1.0, 2.0])
+    assert [hub.lookup(query) for query in queries] == [6.0, 15.0]
+    aggregates = [make(k, "i").alias(f"a{k}") for k in (2.0, 5.0)]
+    spec = wr.Rolling(time="t", windows={"w": wr.time(1)}, aggregates=aggregates)
+    if type(aggregates[0]) is not type(aggregates[1]):
+        with pytest.raises(BadSpecification, match="two classes have this name"):
+            plan_of(spec, TABLE.schema)
+        return
+    stream = Stream(plan_of(spec, TABLE.schema))
+    for place, time in enumerate(TABLE["t"].to_pylist()):
+        stream.turn(TABLE.slice(place, 1), time)
+    stream.end()
+    assert stream.found().to_pylist() == spec(TABLE).to_pylist()
 
 
 @pytest.mark.parametrize("change", [1e-12, 1.0])

@@ -29,6 +29,7 @@ Kind = Literal["bounded", "holistic", "sequential"]
 _FUNCTIONS = {"lift": None, "combine": 2, "lower": 1, "inverse": 2, "family": 1}
 """What an aggregate is written as, and how many arguments each takes."""
 _DEFAULTS = {"nan": "value", "overflow": "error"}
+_PLAIN = (int, float, complex, str, bytes, tuple, np.generic, np.ndarray)
 
 
 def _same(partial: Partial) -> Any:
@@ -226,7 +227,8 @@ class Aggregate:
 
     def description(self) -> str:
         """The name with options and without columns: equal for aggregates that agree."""
-        inside = ", ".join(f"{k}={_exactly(v)}" for k, v in self.options().items())
+        told = self.options() | {k: v for k, v in vars(self).items() if _is_hidden_option(k, v)}
+        inside = ", ".join(f"{k}={_exactly(v)}" for k, v in told.items())
         return f"{type(self).__name__}({inside})"
 
     def alias(self, name: str) -> Self:
@@ -416,6 +418,12 @@ class Aggregate:
         return partials[0]
 
 
+def _is_hidden_option(name: str, value: Any) -> bool:
+    """Whether an attribute is one that functions may go by, though its name says it is private."""
+    own = not name.startswith("_") or name in ("_alias", "_over", "_where", "_texts")
+    return not own and isinstance(value, _PLAIN)
+
+
 def _exactly(option: Any) -> str:
     """An option in words that no other one has: NumPy shows arrays in part, and rounded."""
     if type(option) is tuple:
@@ -426,7 +434,7 @@ def _exactly(option: Any) -> str:
         return repr(option)
     content = repr(option.tolist()) if option.dtype.hasobject else option.tobytes().hex()
     digest = blake2b(content.encode(), digest_size=16).hexdigest()
-    return f"array({option.dtype}, {option.shape}, {digest})"
+    return f"array({str(option.dtype)!r}, {option.shape}, {digest!r})"
 
 
 def _meant(word: str) -> str:

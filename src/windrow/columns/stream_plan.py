@@ -14,7 +14,7 @@ from windrow.columns.prepare import time_column
 from windrow.columns.ranges import Array
 from windrow.columns.segment_queue import Borders
 from windrow.columns.stretch import Reach
-from windrow.errors import Refused
+from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.slides import Time
 from windrow.stores.chunks import chunk_number
@@ -61,6 +61,16 @@ class StreamPlan:
     """Where one of them is."""
     made: tuple[str, ...] = ()
     """Columns that are not the stream's, but made for aggregates of some rows."""
+
+    def __post_init__(self) -> None:
+        named: dict[str, Aggregate] = {}
+        for aggregate in self.folded:
+            other = named.setdefault(_text(aggregate), aggregate)
+            if type(other) is not type(aggregate):
+                raise BadSpecification(
+                    f"{aggregate!r}: two classes have this name, and the state of a stream knows "
+                    "classes by their names: rename one"
+                )
 
     @property
     def emission(self) -> str:

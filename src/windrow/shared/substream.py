@@ -14,12 +14,12 @@ from windrow.shared.r_int import RInt
 from windrow.slides import Rows
 
 PartKey = int
-_PARTS: dict[tuple[str, tuple[str, ...]], PartKey] = {}
+_PARTS: dict[tuple[type[Aggregate], str, tuple[str, ...]], PartKey] = {}
 
 
 def part_key(part: Aggregate) -> PartKey:
     """Equal for parts that have the same partials of the same rows; a number is quick to find."""
-    return _PARTS.setdefault((part.identification, part.columns), len(_PARTS))
+    return _PARTS.setdefault((type(part), part.identification, part.columns), len(_PARTS))
 
 
 @dataclass
