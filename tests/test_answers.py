@@ -160,6 +160,11 @@ def test_values_that_are_refused(aggregate: wr.Aggregate, value: Any) -> None:
     assert len(window) == 0
 
 
+def test_bits_beyond_a_word_say_what_helps() -> None:
+    with pytest.raises(BadValue, match="view a column of uint64 as int64"):
+        DabaLite(wr.BitOr()).insert(2**64 - 1)
+
+
 def test_overflow_messages_stay_short() -> None:
     window = DabaLite(wr.Sum())
     window.insert(10**5000)

@@ -24,7 +24,10 @@ class Bits(Aggregate):
             kind = type(number).__name__
             raise BadValue(f"{value!r} is a {kind}: only integers have bits. Convert it first")
         if not -(1 << 63) <= number < 1 << 63:
-            raise BadValue(f"{value!r} has more than 64 bits")
+            raise BadValue(
+                f"{value!r} does not fit a signed word of 64 bits: view a column of uint64 as "
+                "int64, which has the same bits"
+            )
         return number
 
 
