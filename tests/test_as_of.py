@@ -181,3 +181,7 @@ def test_refusals_on_spark(spark: Any) -> None:  # noqa: F811
         features().as_of(events, labels.withColumn("who", labels["who"].cast("string")), on=ON)
     with pytest.raises(BadSpecification, match="both be Spark tables"):
         features().as_of(events, tables(12)[1], on=ON)
+    coming = spark.readStream.format("rate").load()
+    for pair in ((events, coming), (coming, labels)):
+        with pytest.raises(Refused, match=r"as_of\(\) is for tables"):
+            features().as_of(*pair, on=ON)

@@ -14,7 +14,7 @@ from windrow.columns.as_of import (
     missing_label_times,
     refuse,
 )
-from windrow.errors import BadSpecification
+from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.spark import masked, tables
 from windrow.spark.axis import quoted
@@ -29,6 +29,12 @@ def apply(
 ) -> Any:
     """The labels with the answers at their time."""
     refuse(spec)
+    if events.isStreaming or labels.isStreaming:
+        raise Refused(
+            "as_of() is for tables, which have all events: a stream's rows have the answers at "
+            "their own time, features(stream); labels that come as a stream are tables in "
+            "foreachBatch"
+        )
     tables.refuse_without_tie(spec)
     tables.Options(partitions=partitions)  # refuses a number that is none
     if spec.masked:
