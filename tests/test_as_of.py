@@ -15,7 +15,7 @@ import windrow as wr
 from tests.effort import examples
 from tests.spark_session import spark  # noqa: F401
 from windrow.columns.as_of import IS_LABEL, AsOf, joined
-from windrow.errors import BadSpecification, Refused
+from windrow.errors import BadSpecification, Refused, SumOverflow
 
 ON = {"k": "who", "t": "at"}
 WINDOWS: dict[str, Any] = {
@@ -120,6 +120,17 @@ def test_only_events_that_a_later_label_can_reach_are_kept() -> None:
     for start in range(0, 1000, 100):
         carry.push(both.slice(start, 100))
         assert carry.rows_kept <= 21
+
+
+def test_an_answer_that_is_too_large_is_told_with_its_label() -> None:
+    events = pa.table({"k": [1, 1], "t": [1, 2], "v": [2**62, 2**62]})
+    labels = pa.table({"k": [1, 1, 1, 1], "t": [2, 9, 1, 1]})
+    spec = wr.Rolling(key="k", time="t", windows=[wr.time(20)], aggregates=[wr.Sum("v")])
+    for some, row in ((labels, 1), (labels[1:], 0), (labels.take([0, 2, 3, 1]), 3)):
+        with pytest.raises(SumOverflow, match=f"the window of row {row} sums column 'v'"):
+            spec.as_of(events, some)
+    before = spec.as_of(events, labels.take([2, 0, 3]))  # the sum with the last is asked by none
+    assert before["v_sum_20"].to_pylist() == [None, 2**62, None]
 
 
 def test_the_answer_is_of_the_labels_type() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from windrow.columns import bounds as find
 from windrow.columns import engine
 from windrow.columns.answers import answer
-from windrow.columns.column import array_of, numbers_of, plain_column, whole_column
+from windrow.columns.column import Column, array_of, numbers_of, plain_column, whole_column
 from windrow.columns.jit import njit
 from windrow.columns.masked import plain
 from windrow.columns.prepare import Prepared, same_clock
@@ -107,11 +107,33 @@ def _rows_before(offsets, time, query_offsets, queries, n, ending, strict, lo, h
             lo[i] = max(high - ending - n, start)
 
 
-def answers(spec: Rolling, ready: Prepared, is_label: Array, strict: bool) -> dict[str, pa.Array]:
-    """The answers at the time of every row, over events alone, in sorted order."""
+class _Events(Part):
+    """Events alone, with answers for labels, which ``came`` as these rows."""
+
+    def __init__(self, ready: Prepared, is_label: Array, came: Array) -> None:
+        super().__init__(ready, np.flatnonzero(~is_label))
+        self.came = came
+
+    def column(self, name: str) -> Column:
+        """A column of the events, without the labels' missing ones in between."""
+        if name not in self._columns:
+            column = Prepared.column(self, name)
+            if column.valid is not None and column.valid.all():
+                column.valid = None
+        return self._columns[name]
+
+    def original_row(self, sorted_row: int) -> int:
+        """The label that an answer is for."""
+        return int(self.came[sorted_row])
+
+
+def answers(
+    spec: Rolling, ready: Prepared, is_label: Array, came: Array, strict: bool
+) -> dict[str, pa.Array]:
+    """The answers at the time of every label, over events alone, in sorted order."""
     assert ready.time is not None
-    events = np.flatnonzero(~is_label)
-    part = Part(ready, events)
+    labels = np.flatnonzero(is_label)
+    part = _Events(ready, is_label, came)
     before = np.zeros(ready.size + 1, np.int64)
     np.cumsum(~is_label, out=before[1:])
     offsets = before[ready.offsets]
@@ -140,7 +162,7 @@ def answers(spec: Rolling, ready: Prepared, is_label: Array, strict: bool) -> di
                 lo,
                 hi,
             )
-        ranges = Ranges(lo, hi, ready.size)
+        ranges = Ranges(lo[labels], hi[labels], len(labels))
         for name, aggregate, found in spec.outputs:
             if found == label:
                 out[name] = answer(aggregate, part, ranges, spec.min_rows)
@@ -192,9 +214,13 @@ def run(
     table = joined(spec, events, labels, on)
     ready = engine.prepare(spec, table)
     flags = numbers_of(plain_column(table[IS_LABEL]))
-    in_order = flags if ready.order is None else flags[ready.order]
-    found = answers(spec, ready, in_order, strict)
-    return {name: ready.back(array).slice(events.num_rows) for name, array in found.items()}
+    order = np.arange(ready.size) if ready.order is None else ready.order
+    flags = flags[order]
+    came = order[flags] - events.num_rows
+    place = np.empty(len(came), np.int64)
+    place[came] = np.arange(len(came))
+    found = answers(spec, ready, flags, came, strict)
+    return {name: array.take(array_of(place)) for name, array in found.items()}
 
 
 class AsOf:
@@ -222,11 +248,11 @@ class AsOf:
         table = batch if self._kept is None else pa.concat_tables([self._kept, batch])
         ready = engine.prepare(self.spec, table)
         flags = numbers_of(plain_column(table[IS_LABEL]))
-        found = answers(self.spec, ready, flags, self._strict)
-        wanted = array_of(flags)
-        out = table.filter(wanted)
+        came = np.arange(np.count_nonzero(flags))
+        found = answers(self.spec, ready, flags, came, self._strict)
+        out = table.filter(array_of(flags))
         for name, array in found.items():
-            out = out.append_column(name, array.filter(wanted))
+            out = out.append_column(name, array)
         self._kept = None if last else self._live(table, ready, flags)
         return out
 
