@@ -135,7 +135,9 @@ def test_rows_are_ordered_by_key_time_tie_and_then_as_they_come(size: int, momen
     table = pa.table({**columns, "tie": pa.array(tie, pa.float64(), from_pandas=False)})
     last = [(x is None, x != x, 0 if x is None or x != x else x) for x in tie]
     ties: dict[str, list[Any]] = {"tie": last, "k": key.tolist()}
-    for rows in (table, table.sort_by([("k", "ascending"), ("t", "ascending")])):
+    halves = [table[: size // 2].sort_by("t"), table[size // 2 :].sort_by("t")]
+    in_order = table.sort_by([("k", "ascending"), ("t", "ascending")])
+    for rows in (table, in_order, pa.concat_tables(halves).combine_chunks()):
         for keys in ((), ("k",), ("text",), ("words",), ("k", "text")):
             for by in ((), ("tie",), ("tie", "k")):
                 if rows is not table and by:

@@ -145,6 +145,22 @@ def by_time(order: Array, offsets: Array, time: Array, threads: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _merge(rows, times, cut):
+    """Put rows in order whose times are, before the cut and from there on."""
+    before = rows[:cut].copy()
+    one, two = 0, cut
+    for i in range(len(rows)):
+        if two == len(rows) or (one < cut and times[one] <= times[two]):
+            rows[i] = before[one]
+            one += 1
+        else:
+            rows[i] = rows[two]
+            two += 1
+        if one == cut:
+            break
+
+
+@njit(cache=True, nogil=True)
 def _by_time(order, offsets, time, no_mask, no_rows, first, last):
     """The runs that begin in [first, last)."""
     few = np.empty(_FEW, np.int64)
@@ -163,12 +179,16 @@ def _by_time(order, offsets, time, no_mask, no_rows, first, last):
             continue
         rows = order[start:end]
         times = time[rows]
-        falls = 0
+        falls = cut = 0
         for i in range(1, len(times)):
-            falls += times[i] < times[i - 1]
+            if times[i] < times[i - 1]:
+                falls += 1
+                cut = i
         if not falls:
             continue
-        if len(rows) < _MANY or len(rows) >= 1 << 31:
+        if falls == 1:  # rows that came after others, both in order
+            _merge(rows, times, cut)
+        elif len(rows) < _MANY or len(rows) >= 1 << 31:
             rows[:] = rows[np.argsort(times, kind="mergesort")]
         else:
             keys, rank = np.empty(len(rows), np.uint64), np.empty(len(rows), np.int32)
