@@ -4,6 +4,7 @@ import math
 import random
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -227,6 +228,45 @@ def test_columns_of_decimals(digits: int, scale: int) -> None:
     deviation = wr.Rolling(windows=[wr.rows(2)], aggregates=[wr.StdDev("x")])
     assert "interpreted" in deviation.explain(table)
     assert ("interpreted" in wide.explain(table)) == (digits == 30 or scale == 23)
+
+
+MOMENTS = [
+    *(wr.Variance("x"), wr.StdDev("x", ddof=0), wr.Skewness("x"), wr.Kurtosis("x")),
+    *(wr.Covariance("x", "y"), wr.Slope("n", "x"), wr.Correlation("x", "n")),
+    *(wr.WeightedMean("x", "y"), wr.WeightedMean("x", "n"), wr.Correlation("x", "f")),
+]
+
+
+@pytest.mark.parametrize("digits", [2, 17, 19])
+@pytest.mark.parametrize("aggregate", MOMENTS, ids=repr)
+def test_moments_of_columns_of_decimals(aggregate: wr.Aggregate, digits: int) -> None:
+    """Short numbers, long ones, and some that 64 bits do not hold; beside others, too."""
+    chance = random.Random(digits)
+    whole = [[chance.randint(-(10**digits), 10**digits) for _ in range(40)] for _ in range(2)]
+    columns: dict[str, list[Any]] = {
+        "x": [None if i % 7 == 3 else Decimal(f"{n}e-2") for i, n in enumerate(whole[0])],
+        "y": [None if i % 9 == 3 else Decimal(f"{n}e-5") for i, n in enumerate(whole[1])],
+        "n": [None if i % 8 == 3 else i % 5 - 2 for i in range(40)],
+        "f": [chance.gauss(0, 1) for _ in range(40)],
+    }
+    kinds = {
+        "x": pa.decimal128(30, 2),
+        "y": pa.decimal128(30, 5),
+        "n": pa.int8(),
+        "f": pa.float64(),
+    }
+    table = pa.table({name: pa.array(columns[name], kinds[name]) for name in columns})
+    inputs = [columns[name] for name in aggregate.columns]
+    answers, wanted = [], []
+    for length in (1, 4, 30):
+        spec = wr.Rolling(windows=[wr.rows(length)], aggregates=[aggregate.alias("answer")])
+        answers += spec(table)[f"answer_{length}rows"].to_pylist()
+        for i in range(40):
+            window = Recalc(aggregate)
+            for row in list(zip(*inputs, strict=True))[max(0, i + 1 - length) : i + 1]:
+                window.insert(row if len(row) > 1 else row[0])
+            wanted.append(window.query())
+    assert all(equal(a, b) for a, b in zip(answers, wanted, strict=True))
 
 
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1), st.integers(0, 22))

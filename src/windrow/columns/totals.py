@@ -1,5 +1,8 @@
 """Counts, sums, means and moments of every range."""
 
+import math
+from itertools import accumulate
+
 import numpy as np
 import pyarrow as pa
 
@@ -182,6 +185,32 @@ def means_of_logarithms(task: Task, logs: Array) -> pa.Array:
     return array_of(answers, mask=task.missing())
 
 
+def _decimal_powers(task: Task, aggregate: PowerSums) -> pa.Array:
+    """Sums of powers of units, in Python's integers, from which the aggregate makes answers."""
+    wholes = [c.units if c.words is not None else c.filled(0) for c in task.columns]
+    known = [x for x in wholes if x is not None and x.dtype.kind != "f"]
+    if task.middle is not None or len(known) < len(wholes):
+        return interpreted(task)
+    valid = task.together()[0]
+    inputs = [(x if valid is None else np.where(valid, x, 0)).tolist() for x in known]
+    units = [1 if c.words is None else 10**c.type.scale for c in task.columns]
+    lo, hi = (bound.tolist() for bound in task.ranges.bounds())
+    sums = []
+    for monomial in aggregate.monomials:
+        powers = [
+            [x**power for x in values] for values, power in zip(inputs, monomial, strict=True)
+        ]
+        before = list(accumulate(map(math.prod, zip(*powers, strict=True)), initial=0))
+        sums.append([before[end] - before[start] for start, end in zip(lo, hi, strict=True)])
+    missing = task.missing(max(task.least, aggregate.fewest))
+    rows = range(len(lo)) if missing is None else np.flatnonzero(~missing).tolist()
+    present = task.present().tolist()
+    out = np.zeros(len(lo))
+    for i in rows:
+        out[i] = aggregate.value(present[i], [sums_[i] for sums_ in sums], units) + 0.0
+    return array_of(out, mask=missing)
+
+
 def power_sum_answers(task: Task) -> pa.Array:
     """Variance, covariance and the like: see ``power_sums``."""
     aggregate = task.aggregate
@@ -190,7 +219,7 @@ def power_sum_answers(task: Task) -> pa.Array:
     for column in columns:
         task.require_numbers(column)
     if any(column.words is not None for column in columns):
-        return interpreted(task)
+        return _decimal_powers(task, aggregate)
     masks = [column.valid for column in columns if column.valid is not None]
     valid = np.logical_and.reduce(masks) if masks else None
     out = power_answers(aggregate, columns, valid, task.ranges, task.middle, task.place)
