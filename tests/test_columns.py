@@ -24,6 +24,7 @@ from tests.effort import examples
 from tests.pairs import GeoMean
 from tests.tables import expected, key_of
 from tests.test_rolling import FLOATS, NUMERIC, WINDOWS, check, tables
+from windrow.columns.column import number_column
 from windrow.columns.prepare import Prepared, _nanoseconds
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, SumOverflow
 from windrow.slides import Time
@@ -202,6 +203,25 @@ def test_what_is_picked_or_counted_is_not_put_in_order(name: str) -> None:
         ends = (held[0], held[-1], held) if held else (None, None, None)
         for answer, kind in zip((len(held), *ends, largest), found.column_names[3:], strict=True):
             assert found[kind][i].as_py() == answer, (kind, i, values)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9, 18, 25])
+@pytest.mark.parametrize("nulls", [0.0, 0.3, 1.0])
+def test_decimals_are_places_among_the_distinct_ones(digits: int, nulls: float) -> None:
+    generator = np.random.default_rng(digits)
+    for size in (0, 1, 3, 700):
+        gone = generator.random(size) < nulls
+        whole = [int(x * 10**digits) for x in generator.uniform(-2, 2, size)]
+        rows = [None if no else Decimal(f"{n}e-3") for n, no in zip(whole, gone, strict=True)]
+        array = pa.array([Decimal(1), *rows], pa.decimal128(30, 3))[1:]
+        column = number_column(array, "x")
+        distinct = sorted({x for x in rows if x is not None})
+        assert column.words is not None
+        assert column.words.to_pylist() == distinct
+        places = column.values.tolist()
+        assert [
+            None if x is None else distinct[i] for x, i in zip(rows, places, strict=True)
+        ] == rows
 
 
 # --- time ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.pairs import accepted, pair_name
 from windrow.aggregates import exact
-from windrow.columns.totals import _divided
+from windrow.columns.decimals import divided, floats_of
 from windrow.errors import BadValue, SumOverflow
 from windrow.windows import Recalc, Window
 from windrow.windows.compare import equal
@@ -230,6 +230,14 @@ def test_columns_of_decimals(digits: int, scale: int) -> None:
     assert ("interpreted" in wide.explain(table)) == (digits == 30 or scale == 23)
 
 
+@given(st.lists(st.integers(-(10**20), 10**20)), st.sampled_from([0, 1, 2, 22, 23]))
+def test_decimals_as_floats(whole: list[int], scale: int) -> None:
+    for some in (whole, [x // 1000 for x in whole]):
+        numbers = [Decimal(f"{x}e-{scale}") for x in some]
+        found = floats_of(pa.array(numbers, pa.decimal128(30, scale)))
+        assert found.tolist() == [float(x) for x in numbers]
+
+
 MOMENTS = [
     *(wr.Variance("x"), wr.StdDev("x", ddof=0), wr.Skewness("x"), wr.Kurtosis("x")),
     *(wr.Covariance("x", "y"), wr.Slope("n", "x"), wr.Correlation("x", "n")),
@@ -273,7 +281,7 @@ def test_moments_of_columns_of_decimals(aggregate: wr.Aggregate, digits: int) ->
 def test_integers_divided_by_powers_of_ten(whole: list[int], scale: int) -> None:
     """Wherever it is said to be certain, it is the nearest float; halfway cases are said not to."""
     halfway = [(2 * abs(x) + 1) << 9 for x in whole if abs(x) < 1 << 53]
-    found, certain = _divided(np.array([*whole, *halfway, 1 << 60]), 10.0**scale)
+    found, certain = divided(np.array([*whole, *halfway, 1 << 60]), 10.0**scale)
     exactly = [x / 10**scale for x in (*whole, *halfway, 1 << 60)]
     assert [x for x, sure in zip(found, certain, strict=True) if sure] == [
         x for x, sure in zip(exactly, certain, strict=True) if sure

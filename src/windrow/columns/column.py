@@ -13,9 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.columns.decimals import decimals_of, units_of
 from windrow.columns.jit import njit
+from windrow.columns.radix import keyed, restored, sort
 from windrow.columns.ranges import Array
 from windrow.errors import BadValue
+
+_SOME = 1 << 12
+_ALL_VALID = np.empty(0, np.bool_)
 
 
 @njit(cache=True, nogil=True)
@@ -68,7 +73,7 @@ class Column:
         """Decimals in units of their last digit, 0 where missing; None where 64 bits do not do."""
         if self.words is None or not pa.types.is_decimal(self.words.type):
             return None
-        units = _units_of(self.words)
+        units = units_of(self.words, valid_of(self.words))
         if units is None or not len(units):
             return None
         found = units[self.values]
@@ -144,24 +149,6 @@ def typed(values: Array, missing: Array | None, kind: pa.DataType) -> pa.Array:
     if pa.types.is_time(kind) or pa.types.is_date(kind):
         return plain.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
     return plain.cast(kind)
-
-
-def _units_of(decimals: pa.Array) -> Array | None:
-    if not pa.types.is_decimal128(decimals.type) or decimals.type.scale < 0:
-        return None
-    parts = np.frombuffer(decimals.buffers()[1], np.int64).reshape(-1, 2)
-    low, high = parts[decimals.offset : decimals.offset + len(decimals)].T
-    valid = valid_of(decimals)
-    if valid is not None:
-        low, high = np.where(valid, low, 0), np.where(valid, high, 0)
-    return low if (high == low >> 63).all() else None
-
-
-def decimals_of(high: Array, low: Array, mask: Array | None, kind: pa.DataType) -> pa.Array:
-    """Decimals from two words of 64 bits each, in units of their last digit."""
-    missing = None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
-    data = pa.py_buffer(np.stack([low, high], axis=1))
-    return pa.Array.from_buffers(kind, len(low), [missing, data])
 
 
 def whole_column(array: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -263,6 +250,11 @@ def number_column(array: pa.Array, name: str) -> Column:
 
 
 def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
+    units = units_of(array, valid) if pa.types.is_decimal(array.type) else None
+    if units is not None and len(units) < 1 << 31:
+        some = array[:_SOME]
+        if 2 * len(some.unique()) > len(some):  # hashing is faster where few are distinct
+            return _unit_column(array, name, valid, units)
     try:
         encoded = array.dictionary_encode()
         places = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
@@ -277,3 +269,22 @@ def _word_column(array: pa.Array, name: str, valid: Array | None) -> Column:
     values = rank[codes] if len(places) else np.zeros(len(array), np.int64)
     words = encoded.dictionary.take(array_of(places))
     return Column(name, values, valid, array.type, words)
+
+
+def _unit_column(array: pa.Array, name: str, valid: Array | None, units: Array) -> Column:
+    """Decimals as places among the distinct ones, which are found by sorting whole numbers."""
+    size = len(units)
+    keys, rows = np.empty(size, np.uint64), np.empty(0 if valid is None else size, np.int32)
+    count = keyed(units, _ALL_VALID if valid is None else valid, False, keys, rows)
+    rank = np.empty(size, np.int32)
+    ordered = np.empty(count, np.int64)
+    restored(sort(keys[:count], rows[:count], False, rank), False, ordered)
+    first = np.ones(count, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    places = np.cumsum(first) - 1
+    values = places[rank] if count else np.zeros(size, np.int64)
+    distinct = ordered[first]
+    words = decimals_of(distinct >> 63, distinct, None, array.type)
+    return Column(
+        name, values if valid is None else np.where(valid, values, 0), valid, array.type, words
+    )

@@ -15,6 +15,7 @@ from windrow.aggregates import Quantile
 from windrow.aggregates.quantile import positions
 from windrow.columns.bits import flip, following, made, place_in, seek
 from windrow.columns.column import Column, array_of
+from windrow.columns.decimals import floats_of
 from windrow.columns.jit import njit
 from windrow.columns.members import range_at
 from windrow.columns.radix import float_of, integer_of
@@ -154,4 +155,6 @@ def _most_rows(ranges: Ranges) -> int:
 
 
 def _as_floats(words: pa.Array) -> Array:
+    if pa.types.is_decimal(words.type) and len(words):
+        return floats_of(words)
     return np.array([0.0 if word is None else float(word) for word in words.to_pylist()] or [0.0])

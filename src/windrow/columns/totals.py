@@ -10,16 +10,14 @@ from windrow.aggregates import Aggregate, Sum
 from windrow.aggregates.exact import ratio
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns.answer_types import answer_type
-from windrow.columns.column import Column, array_of, decimals_of
+from windrow.columns.column import Column, array_of
+from windrow.columns.decimals import LARGEST_SCALE, decimals_of, divided
 from windrow.columns.own_answers import interpreted
 from windrow.columns.power_sums import power_answers
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.sums import float_sums
 from windrow.columns.task import Task, differences, input_columns, prefix_sums
 from windrow.errors import SumOverflow
-
-LARGEST_SCALE = 22
-"""The largest power of 10 that a float holds."""
 
 
 def count_answers(task: Task) -> pa.Array:
@@ -68,43 +66,11 @@ def _decimal_sums(task: Task, units: Array) -> pa.Array:
 def _decimal_means(task: Task, units: Array) -> pa.Array:
     """Sums of units divided by a power of 10, rounded once, and by the number of rows."""
     high, low, fits = _integer_sums(units, task.ranges)
-    power = 10.0**task.column.type.scale
-    quotients, certain = _divided((high << 32) + low, power)
+    power = 10**task.column.type.scale
+    quotients, certain = divided((high << 32) + low, float(power))
     for row in np.flatnonzero(~(fits & certain)):
-        quotients[row] = ratio(int(high[row]) * (1 << 32) + int(low[row]), int(power))
+        quotients[row] = ratio(int(high[row]) * (1 << 32) + int(low[row]), power)
     return array_of(quotients / np.maximum(task.present(), 1) + 0.0, mask=task.missing())
-
-
-def _divided(whole: Array, by: float) -> tuple[Array, Array]:
-    """Integers divided by a float, and where that certainly is the nearest float.
-
-    x = near + rest exactly; near − q·by is exact, being product's error and a difference of close
-    numbers. What is left over moves q by less than its last bit, and only then anything is rounded.
-    """
-    near = whole.astype(np.float64)
-    if largest_of(whole) <= 1 << 53:
-        return near / by, np.ones(len(near), np.bool_)
-    small = np.abs(near) < 2.0**62
-    rest = (whole - np.where(small, near, 0.0).astype(np.int64)).astype(np.float64)
-    quotient = near / by
-    product, error = _product(quotient, by)
-    left = near - product
-    over = ((left - error) + rest) / by
-    doubt = (np.abs(left) + np.abs(error) + np.abs(rest)) / by * 2.0**-48
-    found = quotient + over
-    return found, small & (quotient + (over - doubt) == quotient + (over + doubt))
-
-
-def _product(a: Array, b: float) -> tuple[Array, Array]:
-    """a·b as a float, and what that is off by (Veltkamp, Dekker)."""
-    product = a * b
-    parts = []
-    for x in (a, np.float64(b)):
-        large = x * 134217729.0
-        high = large - (large - x)
-        parts.append((high, x - high))
-    (a1, a2), (b1, b2) = parts
-    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def sum_answers(task: Task) -> pa.Array:
