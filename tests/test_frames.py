@@ -1,6 +1,7 @@
 """Columns as people have them: odd types, odd frames, and what is said of what does not work."""
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 from typing import Any
 
@@ -369,3 +370,34 @@ def test_times_far_from_0(times: list[int], length: int, closed: Any, ending: in
             spec(table)
         return
     check(spec, table)
+
+
+def test_many_answers_beside_a_frame_of_pandas() -> None:
+    """As if put in one by one, but without pandas' warning of a fragmented frame."""
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0], "z": pd.date_range("2024", periods=3, tz="UTC")})
+    frame.index = pd.Index([7, 7, 3], name="id")
+    frame.columns.name = "columns"
+    frame.attrs["from"] = "here"
+    windows = [wr.rows(n) for n in range(1, 61)]
+    spec = wr.Rolling(windows=windows, aggregates=[wr.Sum("x"), wr.Last("z")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = spec(frame)
+    assert found.attrs == frame.attrs
+    expected = frame.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(1, 61):
+            expected[f"x_sum_{n}rows"] = frame["x"].rolling(n, min_periods=1).sum()
+            expected[f"z_last_{n}rows"] = frame["z"]
+    pd.testing.assert_frame_equal(found[expected.columns], expected)
+    assert list(found.columns) == ["x", "z", *(name for name, _, _ in spec.outputs)]
+    assert found is not frame
+    found.iloc[0, 0] = 9.0
+    assert frame["x"].iloc[0] == 1.0
+    two = pd.DataFrame(
+        [[1], [2]], columns=pd.MultiIndex.from_tuples([("a", "b")], names=["m", "n"])
+    )
+    counted = wr.Rolling(windows=[wr.rows(1)], aggregates=[wr.Count()])(two)
+    assert list(counted.columns) == [("a", "b"), ("count_1rows", "")]
+    assert list(counted.columns.names) == ["m", "n"]

@@ -215,7 +215,15 @@ def _arrow_unit(kind: Any) -> Any:
 def _beside(table: Any, answers: dict[str, pa.Array], spec: Rolling | None = None) -> Any:
     """The table with answers as further columns."""
     if _is(table, "pandas", "DataFrame"):
-        return table.assign(**{n: _pandas(a).set_axis(table.index) for n, a in answers.items()})
+        # all at once: assign() puts in one by one, and warns of every one from the hundredth on
+        pandas = sys.modules["pandas"]
+        made = pandas.DataFrame({n: _pandas(a).array for n, a in answers.items()}, table.index)
+        if table.columns.nlevels > 1:
+            below = ("",) * (table.columns.nlevels - 1)
+            made.columns = pandas.MultiIndex.from_tuples([(name, *below) for name in answers])
+        both = pandas.concat([table, made], axis=1)
+        both.columns.names = table.columns.names
+        return both.__finalize__(table, method="copy")
     if _is(table, "polars", "DataFrame"):
         return table.hstack(sys.modules["polars"].from_arrow(pa.table(answers)))
     if isinstance(table, Mapping):
