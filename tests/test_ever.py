@@ -257,7 +257,7 @@ CHANGED: list[Any] = [
     ),
     (
         {"windows": {"ever": wr.time("ever"), "w": wr.time(80)}},
-        "window 'w' looks back further than any window of the checkpoint",
+        "window 'w' looks back further than any time window of the checkpoint",
     ),
 ]
 
