@@ -257,6 +257,24 @@ def test_what_looks_alike_shares_nothing(make: Any) -> None:
     assert stream.found().to_pylist() == spec(TABLE).to_pylist()
 
 
+def test_options_in_slots_are_options() -> None:
+    class Slotted(Own):
+        __slots__ = ("half",)
+
+        def __init__(self, half: float) -> None:
+            super().__init__()
+            self.half = half
+
+        def lift(self, x):
+            return x * self.half
+
+    assert Slotted(0.5).description() != Slotted(2.0).description()
+    hub = wr.Hub()
+    queries = [hub.register(Slotted(half), wr.rows(3)) for half in (0.5, 2.0)]
+    hub.insert(8.0)
+    assert [hub.lookup(query) for query in queries] == [4.0, 16.0]
+
+
 @pytest.mark.parametrize("change", [1e-12, 1.0])
 def test_arrays_that_look_alike_share_nothing(change: float) -> None:
     """NumPy shows eight digits, and the ends of long ones."""

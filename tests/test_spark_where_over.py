@@ -81,11 +81,11 @@ def test_values_that_spark_could_take_for_others(spark: Any) -> None:  # noqa: F
             "k": [1, 1, 2, 2],
             "id": range(4),
             "s": ["A", "a", "a", None],
-            "x": [0.5, -0.0, None, 1999.5],
+            "x": [1e20, -0.0, None, 1999.5],
             "d": pa.array(numbers, pa.decimal128(38, 2)),
         }
     )
-    many = [number + 0.5 for number in range(2000)]
+    many = [10**20, *(number + 0.5 for number in range(2000))]
     spec = wr.Rolling(
         key="k",
         time="id",

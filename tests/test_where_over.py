@@ -173,6 +173,7 @@ def test_rows_are_counted() -> None:
             [0, 2],
         ),
         (pa.array([0, 2**64 - 1], pa.uint64()), (2**64 - 1,), [1]),
+        (pa.array([0.0, 1e20]), (10**20,), [1]),
         (pa.array([0.1, 2.0, None], pa.float16()), (0.1, 7), [0]),
         (pa.array([b"ab", b"cd", None], pa.binary(2)), (b"ab",), [0]),
         (pa.array([1, 2, 3]), (np.int64(1), np.float64(3)), [0, 2]),

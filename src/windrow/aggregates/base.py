@@ -223,11 +223,23 @@ class Aggregate:
         """The options that change what partials or answers are, for descriptions and checks."""
         usual = {k for k, v in _DEFAULTS.items() if getattr(self, k) == v}
         hidden = {"columns", "identity", *_FUNCTIONS, *usual}
-        return {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in hidden}
+        own = self._attributes().items()
+        return {k: v for k, v in own if not k.startswith("_") and k not in hidden}
+
+    def _attributes(self) -> dict[str, Any]:
+        """All that was set on it, also in slots of its class."""
+        own: dict[str, Any] = {}
+        for kind in type(self).__mro__:
+            slots = kind.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(self, name):
+                    own[name] = getattr(self, name)
+        return own | vars(self)
 
     def description(self) -> str:
         """The name with options and without columns: equal for aggregates that agree."""
-        told = self.options() | {k: v for k, v in vars(self).items() if _is_hidden_option(k, v)}
+        own = self._attributes().items()
+        told = self.options() | {k: v for k, v in own if _is_hidden_option(k, v)}
         inside = ", ".join(f"{k}={_exactly(v)}" for k, v in told.items())
         return f"{type(self).__name__}({inside})"
 

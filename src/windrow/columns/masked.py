@@ -60,6 +60,9 @@ def _holds(table: pa.Table, where: Where) -> Array:
     return found
 
 
+_WHOLE = 1 << 63
+
+
 def _scalar(where: Where, value: Any, kind: pa.DataType) -> pa.Scalar:
     """A value in the column's type, which must have it exactly, or nearly where it is a float."""
     why = "it is of another kind"
@@ -67,6 +70,12 @@ def _scalar(where: Where, value: Any, kind: pa.DataType) -> pa.Scalar:
         try:
             if pa.types.is_decimal(kind):
                 return pa.scalar(Decimal(str(value)), kind)
+            if (
+                pa.types.is_floating(kind)
+                and not -_WHOLE <= value < _WHOLE
+                and value == float(value)
+            ):
+                value = float(value)  # an integer that Arrow cannot make a float of
             if isinstance(value, float):  # given the type at once, 1.5 would become 1
                 return pa.scalar(value).cast(kind)
             return pa.scalar(value, kind)

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
     DecimalType,
+    FractionalType,
     NullType,
     StringType,
     StructField,
@@ -69,5 +70,7 @@ def _holds(schema: StructType, where: Where) -> Any:
         return column
     if isinstance(kind, StringType):
         return column.isin(*where.values)
-    values = map(str, where.values) if isinstance(kind, DecimalType) else where.values
+    values: list[Any] = list(where.values)
+    if isinstance(kind, FractionalType):  # integers may be beyond 64 bits
+        values = list(map(str if isinstance(kind, DecimalType) else float, values))
     return column.isin(*[F.lit(value).cast(kind) for value in values])
