@@ -14,7 +14,7 @@ from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
 from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec
 from windrow.times import Duration, Length, duration, unit_of
-from windrow.words import in_our_words
+from windrow.words import Lines, in_our_words
 
 Window = Spec | str
 """What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
@@ -243,11 +243,11 @@ class Rolling:
         if is_spark(table):
             from windrow.spark import explain as explain_on_spark
 
-            return explain_on_spark(self, table, **options)
+            return Lines(explain_on_spark(self, table, **options))
         from windrow.columns.frames import explain
 
         self.refuse_emission("a table")
-        return explain(self, table, count_combines)
+        return Lines(explain(self, table, count_combines))
 
     @property
     def answers_rows(self) -> bool:

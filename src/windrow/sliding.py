@@ -13,6 +13,7 @@ from windrow.stores import Store
 from windrow.support import require
 from windrow.times import Duration, Length, duration
 from windrow.windows import Amta, Fiba, MonoidTree, RunningTotal
+from windrow.words import Lines
 
 
 class Sliding:
@@ -294,7 +295,7 @@ class Sliding:
             text += "\n  holistic: a partial grows with the window, and so does each combine"
         if self.aggregate.approximate:
             text += f"\n  {self.aggregate.approximation}"
-        return text
+        return Lines(text)
 
     def __repr__(self) -> str:
         return (

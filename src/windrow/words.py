@@ -1,4 +1,4 @@
-"""What arguments are called in pandas, Polars, SQL and Spark: told where they are given here."""
+"""Words for people: texts of several lines, and what arguments are called elsewhere."""
 
 import difflib
 import functools
@@ -7,6 +7,22 @@ from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec
 
 P = ParamSpec("P")
+
+
+class Lines(str):
+    """A text of several lines, which shells and notebooks show as it would be printed.
+
+    >>> Lines("one\\ntwo")
+    one
+    two
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str.__str__(self)
+
+
 _ELSEWHERE = {
     "key": "by group_by groupby keys over partition_by partitionby",
     "time": "on order_by orderby index_column timestamp ts",

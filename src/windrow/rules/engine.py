@@ -18,6 +18,7 @@ from windrow.rules.thresholds import Thresholds
 from windrow.shared import EACH, Hub
 from windrow.shared.line import Window, as_suffix_or_historical
 from windrow.shared.query import as_key
+from windrow.words import Lines
 
 
 class Rules:
@@ -422,4 +423,4 @@ class Rules:
         for query in queries.values():
             why = self._candidates.why(query)
             lines.append(f"  {query.aggregate!r} over {query.window.label}: {why}")
-        return "\n".join([*lines, self._hub.explain()])
+        return Lines("\n".join([*lines, self._hub.explain()]))

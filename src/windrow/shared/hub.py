@@ -17,6 +17,7 @@ from windrow.shared.substream import Choice, Substream
 from windrow.shared.told import Told
 from windrow.slides import Rows
 from windrow.times import duration
+from windrow.words import Lines
 
 __all__ = ["EACH", "Each", "Hub", "Lifted", "Query", "as_key"]
 
@@ -356,7 +357,7 @@ class Hub:
                     f"  {choice.part!r} for {len(choice.windows)} windows: {card.title}, "
                     f"{choice.reason}; update {card.update}, lookup {card.lookup}"
                 )
-        return "\n".join(lines)
+        return Lines("\n".join(lines))
 
     def __repr__(self) -> str:
         return f"<Hub of {len(self._queries)} queries and {len(self._keys)} keys>"
