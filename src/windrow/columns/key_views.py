@@ -123,17 +123,10 @@ class EverView(TimeView):
 
     def take_in(self, frontier: int) -> None:
         """Put the segments to the totals that every later row will see whole."""
-        sight, at, reach = self.sight, self.sight.borders, self.reach
-        for number in range(at.e, self.state.head.next):
-            if sight.back_low >= frontier + reach.end:
-                return
-            cell = self._segment(number)
-            high = cell.numbers["high"]
-            if high > frontier + reach.end:
-                return
+        for number, cell in self._seen_whole(frontier):
             self._add(cell.table)
-            sight.back_low = high
-            sight.tail = number + 1
+            self.sight.back_low = cell.numbers["high"]
+            self.sight.tail = number + 1
             self.queue.start_at(number + 1)
 
     def begin(self, totals: pa.Table, rows: pa.Table | None, frontier: int) -> None:

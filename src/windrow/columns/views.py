@@ -1,6 +1,6 @@
 """Windows over the state of a bucket: what each looks at in a turn, and what it keeps for later."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -169,13 +169,8 @@ class TimeView(View):
     def take_in(self, frontier: int) -> None:
         """Fold the segments that every later row will see whole."""
         sight, at, reach = self.sight, self.sight.borders, self.reach
-        for number in range(at.e, self.state.head.next):
-            if sight.back_low >= frontier + reach.end:
-                return
-            cell = self._segment(number)
+        for number, cell in self._seen_whole(frontier):
             low, high = cell.numbers["low"], cell.numbers["high"]
-            if high > frontier + reach.end:
-                return
             sight.back_low = high
             if at.f < at.e or low >= frontier + reach.start:
                 sight.front_low = low if at.f == at.e else sight.front_low
@@ -183,6 +178,17 @@ class TimeView(View):
             else:  # it begins to leave before it could be of use
                 self.queue.start_at(number + 1)
                 sight.front_low = high
+
+    def _seen_whole(self, frontier: int) -> Iterator[tuple[int, Cell]]:
+        """The segments, of those not folded yet, that every later row will see whole."""
+        end = frontier + self.reach.end
+        for number in range(self.sight.borders.e, self.state.head.next):
+            if self.sight.back_low >= end:
+                return
+            cell = self._segment(number)
+            if cell.numbers["high"] > end:
+                return
+            yield number, cell
 
     def _segment(self, number: int) -> Cell:
         return self.state.log[number]
