@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.columns.bucket import Bucket
-from windrow.columns.stream_plan import FOR_EVER, Head, StreamPlan, Turn
+from windrow.columns.stream_plan import FOR_EVER, TOTALLED, Head, StreamPlan, Turn
 from windrow.columns.stretch import Reach
 from windrow.slides import Rows
 from windrow.times import EVER
@@ -78,9 +78,8 @@ class MemoryStore:
 
 def reach_of(label: str, window: Any) -> Reach:
     rows = isinstance(window, Rows)
-    length = window.within if rows else window.length
-    if rows:
-        window = wr.time(length)
+    window = wr.time(window.within) if rows else window.near
+    length = window.length
     start = -window.ending - (0 if length == EVER else length) + (0 if window.includes_start else 1)
     end = -window.ending + (1 if window.includes_end else 0)
     return Reach(label, "time", -FOR_EVER if length == EVER else start, end)
@@ -165,6 +164,9 @@ def windows(draw: Any, most: int = 200) -> dict[str, Any]:
         "rows_past": st.builds(wr.rows, st.integers(1, 9), ending=st.integers(1, 9), within=length),
         "ever": st.builds(wr.time, st.just("ever"), closed=st.sampled_from(["right", "left"])),
         "ever_past": st.builds(wr.time, st.just("ever"), ending=shift),
+        "session": st.builds(
+            wr.session, st.integers(1, most // 6), closed=st.sampled_from(["right", "left"])
+        ),
         "rows_ever": st.builds(wr.rows, st.integers(1, 9), within=st.just("ever")),
     }
     labels = draw(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=3, unique=True))
@@ -173,7 +175,7 @@ def windows(draw: Any, most: int = 200) -> dict[str, Any]:
 
 def fitting(chosen: dict[str, Any], aggregates: list[Any]) -> list[Any]:
     """Those of the aggregates that a stream has over all of these windows."""
-    if all(window.kind != "ever" for window in chosen.values()):
+    if all(window.kind not in TOTALLED for window in chosen.values()):
         return aggregates
     return [a for a in aggregates if a.kind == "bounded"] or [wr.Count()]
 

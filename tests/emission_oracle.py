@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import windrow as wr
+from tests.tables import session
 from windrow.aggregates import EMPTY
 from windrow.columns.stretch import Reach
-from windrow.slides import Rows
+from windrow.slides import Rows, Session
 from windrow.windows import Recalc
 
 Row = dict[str, Any]
@@ -34,10 +35,19 @@ def in_reach(rows: list[Row], at: Any, reach: Reach, time: str) -> list[Row]:
 def seen_at(spec: wr.Rolling, label: str, reach: Reach, rows: list[Row], at: Any) -> list[Row]:
     """The rows of a key, which are in order, that a window has at a time."""
     window, time = spec.windows[label], str(spec.time)
+    if isinstance(window, Session):
+        return session_at(window, rows, at, reach, time)
     if isinstance(window, Rows):
         came = [row for row in rows if row[time] <= at]
         rows = came[: len(came) - window.ending][-window.n :] if window.ending < len(came) else []
     return in_reach(rows, at, reach, time)
+
+
+def session_at(window: Session, rows: list[Row], at: Any, reach: Reach, time: str) -> list[Row]:
+    """The session of a time, of the rows of a key, which are in order."""
+    came = [row for row in rows if row[time] < at + reach.end]
+    times = [row[time] for row in came]
+    return came[len(came) - session(times, at, window.gap, window.includes_end) :]
 
 
 def moment(
@@ -96,6 +106,8 @@ class Immediately:
             for _, aggregate, label in spec.outputs:
                 window, reach = spec.windows[label], self.reaches[label]
                 seen = in_reach(own, row[time], reach, time)
+                if isinstance(window, Session):
+                    seen = session_at(window, own, row[time], reach, time)
                 if isinstance(window, Rows):
                     place = own.index(row) - window.ending + 1
                     last = own[max(place - window.n, 0) : max(place, 0)]

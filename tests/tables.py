@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import windrow as wr
-from windrow.slides import Bounds, Rows, Time
+from windrow.slides import Bounds, Rows, Session, Time
 from windrow.times import EVER, NANOSECONDS, Duration
 from windrow.windows import Recalc
 
@@ -35,6 +35,17 @@ def ordered(rows: Sequence[Row], spec: wr.Rolling, i: int) -> list[int]:
     return sorted(own, key=lambda j: (rows[j][time], *(rows[j][t] for t in spec.tie)))
 
 
+def session(times: Sequence[Any], at: Any, gap: Any, with_end: bool) -> int:
+    """How many of the last rows up to a time, or before it, are its session: their times sorted."""
+    known = [t for t in times if t < at or (with_end and t == at)]
+    found, later = 0, at
+    for t in reversed(known):
+        if later - t > gap:
+            break
+        found, later = found + 1, t
+    return found
+
+
 def members(
     rows: Sequence[Row], spec: wr.Rolling, window: Any, i: int, unit: str | None = None
 ) -> list[int]:
@@ -55,6 +66,11 @@ def members(
     if isinstance(window, Bounds):
         low, high = rows[i][window.low], rows[i][window.high]
         return [j for j in own if low <= rows[j][time] <= high]
+    if isinstance(window, Session):
+        times = [rows[j][time] for j in own]
+        count = session(times, rows[i][time], amount(window.gap, unit), window.includes_end)
+        known = [j for j in own if rows[j][time] <= rows[i][time] - (not window.includes_end)]
+        return known[len(known) - count :]
     assert isinstance(window, Time)
     length, ending, after = (amount(x, unit) for x in (window.length, window.ending, window.after))
     now = rows[i][time]

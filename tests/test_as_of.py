@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from tests.effort import examples
 from tests.spark_session import spark  # noqa: F401
+from tests.tables import session
 from windrow.columns.as_of import IS_LABEL, AsOf, joined
 from windrow.errors import BadSpecification, Refused, SumOverflow
 
@@ -24,6 +25,8 @@ WINDOWS: dict[str, Any] = {
     "c": wr.rows(5),
     "d": wr.rows(3, ending=2),
     "e": wr.time(10, ending=5),
+    "f": wr.session(3),
+    "g": wr.session(4, closed="left"),
 }
 
 
@@ -73,6 +76,10 @@ def expected(events: pa.Table, label: dict[str, Any], strict: bool) -> dict[str,
         "d": known[:-2][-3:],
         "e": [row for row in known if t - 15 < row[0] <= t - 5],
     }
+    before = [row for row in known if row[0] < t]
+    for name, rows_known, gap in (("f", known, 3), ("g", before, 4)):
+        count = session([row[0] for row in rows_known], t, gap, True)
+        rows[name] = rows_known[len(rows_known) - count :]
     out = dict(label)
     for name, members in rows.items():
         values = [x for _, _, x in members if x is not None]

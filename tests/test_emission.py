@@ -17,15 +17,15 @@ from tests.spark_session import AGGREGATES, near, random_table
 from windrow.columns import carried
 from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused
-from windrow.slides import Time
+from windrow.slides import Session, Time
 from windrow.windows.compare import equal
 
 OWN = [*AGGREGATES, GeoMean("p")]
 
 
 def only_times(chosen: dict[str, Any]) -> dict[str, Any]:
-    timed = {label: w for label, w in chosen.items() if isinstance(w, Time)}
-    passing = any(window.kind == "time" for window in timed.values())
+    timed = {label: w for label, w in chosen.items() if isinstance(w, Time | Session)}
+    passing = any(window.kind != "ever" for window in timed.values())
     return timed if passing else {"plain": wr.time(20), **timed}
 
 
@@ -454,5 +454,5 @@ def test_what_only_streams_do_is_refused_elsewhere() -> None:
     with pytest.raises(BadSpecification, match="every= says when answers come out"):
         wr.Rolling(**common, emit="changes", every=2)
     for ahead in (wr.time(3, after=1), wr.rows(3, after=1), wr.bounds("lo", "hi")):
-        with pytest.raises(BadSpecification, match="windows of time or rows that do not look"):
+        with pytest.raises(BadSpecification, match="windows of time, sessions or rows that do"):
             wr.Rolling(**(common | {"windows": {"w": ahead}}), emit="changes")

@@ -327,11 +327,17 @@ def streamed(*more: Any) -> wr.Rolling:
     )
 
 
-def looked_up(spark: Any, pipe: Pipe, spec: wr.Rolling, table: pa.Table) -> None:  # noqa: F811
+def looked_up(
+    spark: Any,  # noqa: F811
+    pipe: Pipe,
+    spec: wr.Rolling,
+    table: pa.Table,
+    key: int = 1,
+) -> None:
     """One key's answers as of the frontier are those of a label at that time."""
-    found = wr.spark.lookup(str(pipe.checkpoint), 1, spec, spark)
+    found = wr.spark.lookup(str(pipe.checkpoint), key, spec, spark)
     label = pa.table(
-        {"k": pa.array([1]), "t": pa.array([found.time], table.schema.field("t").type)}
+        {"k": pa.array([key]), "t": pa.array([found.time], table.schema.field("t").type)}
     )
     wanted = spec.as_of(table, label)
     assert any(found.values[name] for name in ("x_sum_all", "count_past"))

@@ -292,6 +292,7 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
         {"rows": 5, "ending": 1, "name": "before"},
         {"rows": 9, "within": "2h"},
         {"time": "1h", "closed": "both", "after": "10m"},
+        {"session": "20m", "closed": "left"},
     ]
     aggregates = [
         {"aggregate": "Quantile", "column": "amount", "phi": 0.9, "method": "lower"},
@@ -315,6 +316,7 @@ def test_windows_and_words_of_all_kinds(tmp_path: Path) -> None:
             "before": wr.rows(5, ending=1),
             "9rows_within_2h": wr.rows(9, within="2h"),
             "1h_after_10m_both": wr.time("1h", closed="both", after="10m"),
+            "session_20m_left": wr.session("20m", closed="left"),
         },
         aggregates=[
             wr.Quantile("amount", 0.9, method="lower"),

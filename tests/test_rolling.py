@@ -47,6 +47,9 @@ WINDOWS: list[Any] = [
     wr.time(5, ending=3),
     wr.time(3, after=2),
     wr.time(3, after=2, closed="neither"),
+    wr.session(1),
+    wr.session(3),
+    wr.session(2, closed="left"),
 ]
 
 

@@ -21,7 +21,10 @@ KEYS: dict[str, tuple[list[Any], pa.DataType]] = {
     "texts": ([None, "", "a", "é"], pa.string()),
     "floats": ([None, 0.0, -0.0, float("nan"), 1.5], pa.float64()),
 }
-TICKED: list[Any] = [wr.time(4), wr.time(7, closed="left"), wr.time(5, ending=3), wr.time(40)]
+TICKED: list[Any] = [
+    *(wr.time(4), wr.time(7, closed="left"), wr.time(5, ending=3), wr.time(40)),
+    *(wr.session(2), wr.session(3, closed="left")),
+]
 
 
 def group(key: Any) -> Any:

@@ -59,7 +59,7 @@ from windrow.aggregates import (
 )
 from windrow.aggregates.other_names import meant as _meant
 from windrow.rolling import Rolling, Window
-from windrow.slides import at_most, bounds, policy, rows, time, useful
+from windrow.slides import at_most, bounds, policy, rows, session, time, useful
 from windrow.sliding import Sliding
 from windrow.version import __version__
 
@@ -163,6 +163,7 @@ __all__ = [
     "greedy",
     "policy",
     "rows",
+    "session",
     "shared",
     "stores",
     "time",

@@ -6,7 +6,7 @@ from typing import Any
 
 from windrow.aggregates import Aggregate, ApproxCount, Count, Several, as_aggregate
 from windrow.errors import BadSpecification
-from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
+from windrow.slides import Kept, Spec, WindowSpec, as_window
 
 _COUNTS = (Count, ApproxCount)
 """What counts rows: of a column, those where it is not missing."""
@@ -17,9 +17,7 @@ def named_windows(given: Any) -> dict[str, WindowSpec]:
     if isinstance(given, Mapping):
         found = {str(name): as_window(window) for name, window in given.items()}
     else:
-        alone = isinstance(given, (str, Rows, Time, Bounds, Kept)) or not isinstance(
-            given, Iterable
-        )
+        alone = isinstance(given, (str, Spec)) or not isinstance(given, Iterable)
         listed = [given] if alone else list(given)
         windows = [as_window(window) for window in listed]
         found = {window.label: window for window in windows}

@@ -78,7 +78,7 @@ class InQueue:
 
 
 class InTotal:
-    """A running total, from which nothing leaves, with the times of its first and last row."""
+    """A running total, which all rows leave or none, with the times of its first and last row."""
 
     def __init__(self, window: RunningTotal) -> None:
         self.window: Window = window
@@ -92,16 +92,16 @@ class InTotal:
         self._ends = (ticks if len(self.window) == 1 else self._ends[0], ticks)
 
     def count_before(self, ticks: int) -> int:
-        """None that may leave."""
+        """None that may leave by itself."""
         return 0
 
     def evict(self, n: int) -> None:
-        """Nothing leaves."""
+        """None, or all."""
         self.window.bulk_evict(n)
 
     def ends(self) -> tuple[int | None, int | None]:
         """The times of the oldest and of the youngest row."""
-        return self._ends
+        return self._ends if len(self.window) else (None, None)
 
     def __len__(self) -> int:
         return len(self.window)

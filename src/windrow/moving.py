@@ -14,7 +14,7 @@ from windrow.aggregates import Partial
 from windrow.durable import Outside
 from windrow.errors import BadBytes, BadValue, OutOfOrder, StoreConflict, StoreUnavailable
 from windrow.held import Held
-from windrow.slides import Kept, Rows, Time
+from windrow.slides import Kept, Rows, Session, Time
 from windrow.times import Clock, Duration, clock_of, is_missing
 
 
@@ -23,7 +23,7 @@ class Moving:
 
     def __init__(
         self,
-        policy: Rows | Time | Kept,
+        policy: Rows | Time | Session | Kept,
         held: Held,
         lateness: Duration | int | None,
         inserts_late: bool,
@@ -41,8 +41,9 @@ class Moving:
         self._drained: int | None = None  # nothing before this may come any more
         self._waiting: list[tuple[int, int, Partial]] = []  # a heap, with lateness
         self._ahead: deque[tuple[int | None, Partial]] = deque()  # newer than the window's end
-        self._most, self._spans = _limits(policy)
+        self._most, self._spans, self._sessions = _limits(policy)
         self._lengths: list[int] = []  # of the spans, in ticks
+        self._gap = 0  # the shortest pause of a session, in ticks
         self._ending = policy.ending if isinstance(policy, Rows) else 0  # in rows, or in ticks
         self._delay = 0
 
@@ -62,6 +63,8 @@ class Moving:
         clock = clock_of(at, self._unit)
         what = "within=" if isinstance(self._policy, Rows) else "the window"
         self._lengths = [clock.length(span.length, what) for span in self._spans]
+        gaps = [clock.length(session.gap, what) for session in self._sessions]
+        self._gap = min(gaps, default=0)
         if isinstance(self._policy, Time) and self._policy.ending:
             self._ending = clock.length(self._policy.ending, "ending=")
         if self._lateness is not None:
@@ -161,7 +164,7 @@ class Moving:
         except BaseException:  # a combine that raises: the row is not in, what had left stays out
             if self._ahead and self._ahead[-1][1] is partial:
                 self._ahead.pop()
-            if not self._spans:
+            if not (self._spans or self._sessions):
                 self.now = before
             raise
 
@@ -196,7 +199,7 @@ class Moving:
         entering = len(ahead)
         if isinstance(policy, Rows):
             entering = max(0, entering - self._ending)
-        elif isinstance(policy, Time):
+        elif isinstance(policy, Time | Session):
             now -= self._ending
             entering = _count_before(ahead, now + policy.includes_end)
         keep_from = self._keep_from(now)
@@ -208,9 +211,18 @@ class Moving:
         held.evict(leaving)
         for _ in range(entering):
             ticks, partial = ahead[0]
+            self._end_session(ticks or 0)
             if keep_from is None or (ticks or 0) >= keep_from:
                 held.push(ticks, partial)
             ahead.popleft()
+        self._end_session(now)
+
+    def _end_session(self, at: int) -> None:
+        """All rows leave where the youngest is too long ago."""
+        if self._sessions:
+            youngest = self._held.ends()[1]
+            if youngest is not None and youngest < at - self._gap:
+                self._held.evict(len(self._held))
 
     # --- in a store -----------------------------------------------------------------------------
 
@@ -238,13 +250,15 @@ class Moving:
         self._ahead = deque(outside.ahead)
 
 
-def _limits(policy: Rows | Time | Kept) -> tuple[int | None, list[Time]]:
-    """At most so many rows, and which stretches of time, rows must be within to stay."""
+def _limits(
+    policy: Rows | Time | Session | Kept,
+) -> tuple[int | None, list[Time], list[Session]]:
+    """At most so many rows, which stretches of time, and sessions, rows must be in to stay."""
     cuts = policy.cuts if isinstance(policy, Kept) else (policy,)
     rows = [cut.n for cut in cuts if isinstance(cut, Rows)]
     spans = [cut for cut in cuts if isinstance(cut, Time)]
     spans += [Time(c.within) for c in cuts if isinstance(c, Rows) and c.within is not None]
-    return min(rows, default=None), spans
+    return min(rows, default=None), spans, [cut for cut in cuts if isinstance(cut, Session)]
 
 
 def _count_before(rows: deque[tuple[int | None, Partial]], limit: int) -> int:

@@ -73,12 +73,12 @@ def choose(
     policy: bool = False,
     stored: bool = False,
     late: bool = False,
-    ever: bool = False,
+    whole: str | None = None,
 ) -> Choice:
     """The algorithm to use: the forced one, or the first rung that can handle the aggregate.
 
     ``policy``: rows leave when a rule about aggregates says so. ``stored``: in a store. ``late``:
-    rows enter at their place, whenever they come. ``ever``: no row ever leaves.
+    rows enter at their place, whenever they come. ``whole``: why rows leave all at once, or never.
     """
     if latency not in (None, "worst_case"):
         raise BadSpecification(f'latency= is None or "worst_case", not {latency!r}')
@@ -101,8 +101,8 @@ def choose(
         if algorithm not in ("auto", "Amta", Amta):
             raise Refused(f"algorithm={algorithm!r} cannot do that; Amta can: {why}")
         return Choice(Amta, why)
-    if ever and algorithm == "auto":
-        return Choice(RunningTotal, "no row ever leaves, so none is kept")
+    if whole is not None and algorithm == "auto":
+        return Choice(RunningTotal, f"{whole}, so none is kept")
     if algorithm == "auto":
         for rung in LADDER:
             if rung.when(latency) and rung.algorithm.refuses(aggregate) is None:

@@ -12,7 +12,7 @@ from windrow.aggregates.where import Masked
 from windrow.asked import aggregates_of, check_policies, named_windows, paired
 from windrow.errors import BadSpecification, Refused
 from windrow.sequential import check, is_sequential, metadata
-from windrow.slides import Bounds, Kept, Rows, Spec, Time, WindowSpec
+from windrow.slides import Bounds, Kept, Rows, Session, Spec, Time, WindowSpec
 from windrow.times import Duration, Length, duration, unit_of
 from windrow.words import Lines, in_our_words
 
@@ -382,9 +382,10 @@ def _every(given: Any, windows: Mapping[str, WindowSpec]) -> Duration | int | No
     if (every.nanoseconds if isinstance(every, Duration) else every) <= 0:
         raise BadSpecification(f"every= must be positive, not {given!r}")
     for name, window in windows.items():
-        if not isinstance(window, Time) or window.after:
+        if not isinstance(window, Time | Session) or window.after:
             raise BadSpecification(
-                f"every= needs windows of time that do not look ahead; {name!r} is not one"
+                f"every= needs windows of time or sessions that do not look ahead; {name!r} is not "
+                "one"
             )
     if windows and all(window.kind == "ever" for window in windows.values()):
         raise BadSpecification(
@@ -400,9 +401,9 @@ def _emit(given: Any, every: Any, windows: Mapping[str, WindowSpec]) -> str:
     if given != "rows" and every is not None:
         raise BadSpecification(f"every= says when answers come out, and so does emit={given!r}")
     for name, window in windows.items():
-        if given == "changes" and (not isinstance(window, Time | Rows) or window.after):
+        if given == "changes" and (not isinstance(window, Time | Session | Rows) or window.after):
             raise BadSpecification(
-                'emit="changes" needs windows of time or rows that do not look ahead; '
+                'emit="changes" needs windows of time, sessions or rows that do not look ahead; '
                 f"{name!r} is not one"
             )
     return str(given)

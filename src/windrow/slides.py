@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 from windrow.errors import BadSpecification
 from windrow.policies import Policy
@@ -89,6 +89,38 @@ class Time(_Joinable):
         """Whether the current row and its peers are in."""
         return self.closed in ("right", "both")
 
+    @property
+    def near(self) -> "Time":
+        """Where a row must be for the window to hold any."""
+        return self
+
+
+@dataclass(frozen=True)
+class Session(_Joinable):
+    """The rows since the last pause; made by ``session()``."""
+
+    gap: Duration | int
+    closed: Literal["right", "left"] = "right"
+    kind: ClassVar[WindowKind] = "session"
+    needs_time: ClassVar[bool] = True
+    ending: ClassVar[int] = 0
+    after: ClassVar[int] = 0
+
+    @property
+    def label(self) -> str:
+        """The window's part in output columns."""
+        return f"session_{_shown(self.gap)}" + ("_left" if self.closed == "left" else "")
+
+    @property
+    def includes_end(self) -> bool:
+        """Whether the current row and its peers are in."""
+        return self.closed == "right"
+
+    @property
+    def near(self) -> Time:
+        """Where a row must be for the session to go on: a whole gap back, and no further."""
+        return Time(self.gap, "both" if self.includes_end else "left")
+
 
 @dataclass(frozen=True)
 class Bounds(Spec):
@@ -114,7 +146,7 @@ class Kept(_Joinable):
     """
 
     policies: tuple[Policy, ...]
-    cuts: tuple[Rows | Time, ...] = ()
+    cuts: tuple[Rows | Time | Session, ...] = ()
     kind: ClassVar[WindowKind] = "policy"
 
     @property
@@ -136,14 +168,14 @@ class Kept(_Joinable):
         return " & ".join([*(p.identification for p in self.policies), *map(repr, self.cuts)])
 
 
-WindowSpec = Rows | Time | Bounds | Kept
+WindowSpec = Rows | Time | Session | Bounds | Kept
 
 
 def _joined(a: Any, b: Any) -> "WindowSpec":
     a, b = as_window(a), as_window(b)
     for window in (a, b):
         whole = isinstance(window, Kept) or (
-            isinstance(window, Rows | Time)
+            isinstance(window, Rows | Time | Session)
             and not (window.ending or window.after)
             and (isinstance(window, Rows) or window.includes_end)
         )
@@ -292,6 +324,30 @@ def time(
     return Time(span, closed, shifts[0], shifts[1])
 
 
+def session(gap: Length, *, closed: Literal["right", "left"] = "right") -> Session:
+    """The rows since the last pause longer than ``gap``: the session that the row is part of.
+
+    A row begins a session if no other row of its key comes before it, or the one before it is more
+    than ``gap`` older; rows exactly ``gap`` apart are in one. The window holds the session so far,
+    the row and its peers included; ``closed="left"`` leaves these out. Between rows (at ticks, at
+    labels, when ``advance`` lets time pass) a session goes on for ``gap`` after its last row, and
+    is then over: the window is empty. Integer times take an integer.
+
+    >>> import windrow as wr
+    >>> visit = wr.Sliding(wr.session(30), wr.Count())
+    >>> [visit.insert(None, at=minute) for minute in (0, 20, 50, 81, 90)]
+    [1, 2, 3, 1, 2]
+    """
+    if closed not in ("right", "left"):
+        raise BadSpecification(f"session(): closed is right or left, not {closed!r}")
+    if isinstance(gap, str) and gap.strip().lower() == "ever":
+        raise BadSpecification('session(): one that no pause ends is time("ever")')
+    pause = duration(gap, "session()")
+    if _amount(pause) <= 0:
+        raise BadSpecification(f"session(): the gap must be positive, not {gap!r}")
+    return Session(pause, closed)
+
+
 def bounds(low: str, high: str) -> Bounds:
     """The rows of the same key with times from column ``low`` to column ``high``, both included."""
     for column in (low, high):
@@ -313,8 +369,8 @@ def _amount(length: Duration | int) -> int:
 
 def as_window(candidate: Any) -> WindowSpec:
     """A window, also from its short form: ``"1h"`` is ``time("1h")``, ``"ever"`` all so far."""
-    if isinstance(candidate, Rows | Time | Bounds | Kept):
-        return candidate
+    if isinstance(candidate, Spec):
+        return cast(WindowSpec, candidate)
     if isinstance(candidate, str):
         return time(candidate)
     raise BadSpecification(

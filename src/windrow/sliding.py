@@ -8,7 +8,7 @@ from windrow.errors import BadSpecification, Refused, StoreConflict
 from windrow.held import Held, InFingerTree, InQueue, InTotal, InTree
 from windrow.moving import Moving
 from windrow.plan import Latency, choose
-from windrow.slides import Bounds, Kept, Rows, Time, WindowSpec, as_window
+from windrow.slides import Bounds, Kept, Rows, Session, Time, WindowSpec, as_window
 from windrow.stores import Store
 from windrow.support import require
 from windrow.times import Duration, Length, duration
@@ -67,13 +67,13 @@ class Sliding:
                 f"Sliding answers when a row comes, and {policy.label} looks at later ones: "
                 "use Rolling on a table"
             )
-        self.policy: Rows | Time | Kept = policy
+        self.policy: Rows | Time | Session | Kept = policy
         stored = store is not None or name is not None
         searches = isinstance(policy, Kept)
         self._inserts_late = self._check_late(late, lateness, searches or stored)
-        ever = policy.kind == "ever"
+        whole = _WHOLE.get(policy.kind)
         self.choice = choose(
-            self.aggregate, algorithm, latency, searches, stored, self._inserts_late, ever
+            self.aggregate, algorithm, latency, searches, stored, self._inserts_late, whole
         )
         self._lateness = None if lateness is None else duration(lateness, "lateness=")
         if self._lateness is not None and _amount(self._lateness) < 0:
@@ -97,11 +97,12 @@ class Sliding:
             raise BadSpecification('late="insert" needs lateness=: how much later a row may come')
         policy = self.policy
         shifted = isinstance(policy, Rows | Time) and policy.ending
-        if in_order or shifted or (isinstance(policy, Time) and not policy.includes_end):
+        without = isinstance(policy, Time) and not policy.includes_end
+        if in_order or shifted or without or isinstance(policy, Session):
             raise Refused(
                 'late="insert" is for windows of rows or time that end with the current row, in '
-                "memory: policies, ending=, closed= without the row, and store= take rows in "
-                'order. Use late="wait"'
+                "memory: policies, sessions, ending=, closed= without the row, and store= take "
+                'rows in order. Use late="wait"'
             )
         return True
 
@@ -302,6 +303,13 @@ class Sliding:
             f"<Sliding {self.aggregate!r} over {self.policy.label}, "
             f"{type(self.window).__name__}, {len(self)} rows>"
         )
+
+
+_WHOLE = {
+    "ever": "no row ever leaves",
+    "session": "after a pause all rows leave at once, and none before",
+}
+"""Windows that rows leave all at once, or never."""
 
 
 def _amount(length: Duration | int) -> int:

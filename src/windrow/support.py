@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from windrow.errors import Refused
 
 AggregateKind = Literal["bounded", "holistic", "sequential"]
-WindowKind = Literal["rows", "time", "ever", "bounds", "policy"]
+WindowKind = Literal["rows", "time", "ever", "session", "bounds", "policy"]
 Engine = Literal["values", "columns", "Spark tables", "Spark streams"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
@@ -57,6 +57,10 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
         grows = aggregate == "holistic"
         kept = "which grows with every row" if grows else "and no rows"
         return True, f"`Sliding` with one running total, {kept}"
+    if window == "session":
+        grows = aggregate == "holistic"
+        kept = "which grows with the session" if grows else "and no rows"
+        return True, f"`Sliding` with one running total, begun anew after a pause, {kept}"
     how = "`Sliding` with any algorithm of `windrow.windows` that accepts the aggregate"
     if aggregate == "holistic":
         how += "; time and space per operation grow with the window, as the partial does"
@@ -87,6 +91,11 @@ def _sequential(window: WindowKind) -> tuple[bool, str]:
             False,
             "bounds may lie anywhere, and a counter knows one window: the one that ends now",
         )
+    if window == "session":
+        return False, (
+            "a counter's error is a share of a window of a fixed length, and a session has none: "
+            "exact totals of a session, `Count` and `Sum`, take no more memory"
+        )
     if window == "ever":
         return False, (
             "a counter's error is a share of its window, and this one only grows: exact totals of "
@@ -110,6 +119,11 @@ def _on_spark_tables(aggregate: AggregateKind, window: WindowKind) -> tuple[bool
         return True, (
             "by key, all rows of a key in memory; without a key, or for hot keys, in stretches, "
             "what came before them folded"
+        )
+    if window == "session":
+        return True, (
+            "by key with only the rows of a session in memory; without a key in one task, since "
+            "how far back a session goes is not known before"
         )
     how = "by key with only live rows in memory; without a key, or for hot keys, in stretches"
     if window == "rows":
@@ -139,6 +153,14 @@ def _on_spark_streams(aggregate: AggregateKind, window: WindowKind) -> tuple[boo
                 "bounded size, such as `ApproxDistinct` and `ApproxQuantile`"
             )
         return True, "one total for every key, in chunks of keys, for good; no rows are kept"
+    if window == "session":
+        if aggregate == "holistic":
+            return False, (
+                "a session may go on for ever, and all its rows would be kept: take a window of "
+                "time, or an aggregate of bounded size, such as `ApproxDistinct` and "
+                "`ApproxQuantile`"
+            )
+        return True, "one total for every key, in chunks of keys, dropped after the gap"
     if aggregate == "holistic":
         return True, "by replaying the window's rows in every batch: cost grows with the window"
     return True, "folded by DABA Lite over segments: a batch's cost does not grow with the window"
@@ -164,13 +186,15 @@ def emission(emit: Emission, aggregate: AggregateKind, window: WindowKind) -> tu
         )
     if emit == "immediately":
         return True, "over the rows that have come; those within the lateness are read again"
-    if window == "ever" and emit == "rules":
+    if window in ("ever", "session") and emit == "rules":
         return False, (
             "a rule may come at any time, and finds what it looks at among the rows of `longest=`"
         )
     if window == "ever":
         how = "at moments, from the same totals as for rows"
         return True, how + ("; beside a window of time" if emit == "every" else "")
+    if window == "session":
+        return True, "at moments, from the same totals as for rows, until the gap has passed"
     if window == "time":
         return True, "at moments, from the same rows and folded segments as for rows"
     if emit == "changes":

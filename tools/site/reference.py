@@ -42,7 +42,7 @@ PAGES = (
         "slides",
         "Windows and policies",
         "windrow",
-        ("rows", "time", "bounds", "at_most", "policy", "useful", "Window"),
+        ("rows", "time", "session", "bounds", "at_most", "policy", "useful", "Window"),
     ),
     Page("aggregate", "Aggregate: write your own", "windrow", ("Aggregate", "Several")),
     Page(

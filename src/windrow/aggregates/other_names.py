@@ -1,4 +1,4 @@
-"""What aggregates are called elsewhere: in SQL, pandas, Polars and Spark."""
+"""What aggregates (and windows) are called elsewhere: in SQL, pandas, Polars and Spark."""
 
 import difflib
 import re
@@ -42,6 +42,7 @@ _ELSEWHERE = {
     "nsmallest": "BottomK",
     "bool_and": "All",
     "bool_or": "Any",
+    "session_window": "session",
 }
 
 

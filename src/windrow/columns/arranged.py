@@ -21,6 +21,7 @@ from windrow.aggregates import (
 from windrow.aggregates.power_sums import PowerSums
 from windrow.columns import own
 from windrow.columns.answers import BUILT_IN
+from windrow.columns.bounds import session_bounds
 from windrow.columns.column import (
     Column,
     array_of,
@@ -97,7 +98,7 @@ def joined(pieces: Sequence[Piece], name: str) -> Arrays:
 
 
 def fold(pieces: Sequence[Piece], slots: Sequence[Slot]) -> Piece:
-    """All pieces as one: a few stand-ins for every key."""
+    """All pieces as one: a few stand-ins for every key, at the time of its last row."""
     codes, count = codes_of([p.keys for p in pieces], [p.size for p in pieces])
     order, offsets = by_code(codes, count, np.arange(len(codes)))
     places = array_of(order)
@@ -109,6 +110,8 @@ def fold(pieces: Sequence[Piece], slots: Sequence[Slot]) -> Piece:
         folded.append(found)
         counts.append(sizes)
     most = np.maximum.reduce([np.ones(count, np.int64), *counts])
+    time = np.concatenate([p.time for p in pieces])[order]
+    latest = time[offsets[1:] - 1] if len(time) else np.zeros(count, np.int64)
     first = order[offsets[:-1]]
     keys = [
         pa.concat_arrays(parts).take(array_of(np.repeat(first, most)))
@@ -118,7 +121,7 @@ def fold(pieces: Sequence[Piece], slots: Sequence[Slot]) -> Piece:
         slot.name: _spread(found, sizes, most)
         for slot, found, sizes in zip(slots, folded, counts, strict=True)
     }
-    return Piece(keys, np.zeros(int(most.sum()), np.int64), spread)
+    return Piece(keys, np.repeat(latest, most), spread)
 
 
 def _spread(arrays: Arrays, sizes: Array, most: Array) -> Arrays:
@@ -206,6 +209,19 @@ class Arranged:
         ranges = self._ranges()
         where = (self.offsets, self.asked, self.time)
         _own_bounds(*where, start, end, self.beside, ranges.lo, ranges.hi)
+        return ranges
+
+    def sessions(self, gap: int, end: int) -> Ranges:
+        """Where rows look whose window is a session."""
+        ranges = self._ranges()
+        counts = np.diff(self.asked)
+        begins = self.offsets[1:] - counts
+        asked = np.repeat(begins - self.asked[:-1], counts) + np.arange(int(self.asked[-1]))
+        stops = begins if self.beside else self.offsets[1:]
+        session_bounds(
+            *(self.offsets[:-1], stops, self.time, self.asked, self.time[asked]),
+            *(gap, end > 0, ranges.lo, ranges.hi),
+        )
         return ranges
 
     def last_rows(self, start: int, n: int, ending: int) -> Ranges:

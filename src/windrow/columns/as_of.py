@@ -22,7 +22,7 @@ from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Kept, Rows
+from windrow.slides import Bounds, Kept, Rows, Session
 
 IS_LABEL = "__windrow_is_label"
 
@@ -146,6 +146,11 @@ def answers(
             if window.within is not None:
                 age = engine.limit(ready, window.within, label)
                 find.cut_older(part.time, ready.time, age, 0, ready.size, lo, hi)
+        elif isinstance(window, Session):
+            find.session_bounds(
+                *(offsets[:-1], offsets[1:], part.time, ready.offsets, ready.time),
+                *(engine.pause(ready, label, window), window.includes_end and not strict, lo, hi),
+            )
         else:
             length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
             with_end = window.includes_end and not (strict and not ending)  # type: ignore[union-attr]
@@ -270,6 +275,10 @@ class AsOf:
                 if window.within is not None:
                     oldest = time[-1] - engine.limit(ready, window.within, label)
                     reached = max(reached, int(np.searchsorted(time[events], oldest)))
+            elif isinstance(window, Session):
+                gap, reached = engine.pause(ready, label, window), known
+                if known and time[-1] - time[events[known - 1]] <= gap:
+                    reached = engine.session_start(time[events], known - 1, gap)
             else:
                 length, ending, _ = engine.lengths(ready, window, label)  # type: ignore[arg-type]
                 oldest = time[-1] - ending - length

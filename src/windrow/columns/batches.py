@@ -9,7 +9,7 @@ from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
 from windrow.errors import BadSpecification, OutOfOrder
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Kept, Rows, Time
+from windrow.slides import Bounds, Kept, Rows, Session, Time
 
 
 class Batches:
@@ -34,7 +34,9 @@ class Batches:
     def __init__(self, spec: Rolling) -> None:
         others = any(isinstance(w, Bounds | Kept) for w in spec.windows.values())
         if spec.every is not None or others:
-            raise BadSpecification("stream(): windows of rows and of time only, without every=")
+            raise BadSpecification(
+                "stream(): windows of rows, of time and of sessions only, without every="
+            )
         for label, window in spec.windows.items():
             if window.kind == "ever":
                 raise BadSpecification(
@@ -130,9 +132,14 @@ class Batches:
                     reached &= age < engine.limit(ready, window.within, label)
                 needed |= reached
                 continue
-            assert isinstance(window, Time)
-            length, ending, after = engine.lengths(ready, window, label)
+            assert isinstance(window, Time | Session)
+            length, ending, after = engine.lengths(ready, window.near, label)
             final &= (age > after - ending) if window.includes_end else (age >= after - ending)
+            if isinstance(window, Session):
+                lo, _ = engine.window_ranges(self.spec, ready, label, window).bounds()
+                last = lo[np.maximum(ready.offsets[1:] - 1, 0)] if ready.size else sizes
+                needed |= start + place >= np.repeat(last, sizes)
+                continue
             oldest = ending + length
             needed |= (age <= oldest) if window.includes_start else (age < oldest)
         needed |= self._reached_by_waiting(ready, final)

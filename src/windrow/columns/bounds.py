@@ -130,6 +130,25 @@ def tick_bounds(offsets, time, tick_offsets, ticks, length, ending, with_start, 
 
 
 @njit(cache=True, nogil=True)
+def session_bounds(starts, stops, time, query_offsets, queries, gap, with_end, lo, hi):
+    """The rows up to each query since the last pause longer than ``gap``; a query ends them too.
+
+    Run by run: the rows from ``starts`` to ``stops``, and the queries from one of their offsets on.
+    """
+    for run in range(len(starts)):
+        start, stop = starts[run], stops[run]
+        begin = high = start
+        for i in range(query_offsets[run], query_offsets[run + 1]):
+            until = queries[i] + (1 if with_end else 0)
+            while high < stop and time[high] < until:
+                if high > start and time[high] - time[high - 1] > gap:
+                    begin = high
+                high += 1
+            hi[i] = high
+            lo[i] = begin if high > start and queries[i] - time[high - 1] <= gap else high
+
+
+@njit(cache=True, nogil=True)
 def column_bounds(offsets, time, low, high, first, last, lo, hi):
     """Times from a row's own ``low`` to its own ``high``, both included, found by bisection."""
     if first >= last:

@@ -164,7 +164,7 @@ class Bucket:
                 if borders[view] == low:
                     view.go_on()
             some = (times >= low) & (times < high)
-            part = [view for view in views if borders.get(view, low) <= low]
+            part = [v for v in views if v.looks_back or borders.get(v, low) <= low]
             self._keep(_filtered(kept, some), times[some], part)
 
     def carry(self, found: dict[str, pa.Table]) -> None:
@@ -349,7 +349,7 @@ class Bucket:
         timed = [view for view in views if isinstance(view, TimeView)]
         if not timed:
             return
-        start = min(view.reach.start for view in timed)
+        start = min(view.since for view in timed)
         for low, high in self._cuts(times[times >= horizon + start]):
             segment = _filtered(kept, (times >= low) & (times < high))
             self.log[head.next] = Cell(segment, {"low": low, "high": high})

@@ -113,7 +113,7 @@ def taken_out(
             table = table.filter(pa.compute.greater_equal(times, head.frontier))
         sources = [ROWS]
         if name == "log":
-            behind = (one for one in totals if number >= head.sights[one.label].tail)
+            behind = (one for one in totals if number >= head.sights[one.label].borders.e)
             sources += [after_total(one.window) for one in behind]
         return pa.concat_tables(
             _labelled(table, wanted, [source] * len(table)) for source in sources

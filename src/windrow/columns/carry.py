@@ -22,7 +22,7 @@ from windrow.columns.prepare import Prepared, time_column
 from windrow.columns.ranges import Array
 from windrow.columns.sequential import Counters, keys_of_runs, machines_of, scattered
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Kept, Rows
+from windrow.slides import Bounds, Kept, Rows, Session
 
 GATHERED_ROWS = 1 << 17
 GATHERED_BYTES = 64 << 20
@@ -141,6 +141,8 @@ class Carry:
                 if window.within is not None:
                     oldest = waiting - engine.limit(ready, window.within, label)
                     reached = max(reached, _first_from(ready, start, end, oldest))
+            elif isinstance(window, Session):
+                reached = _session_from(ready, label, window, start, end, final, latest)
             else:
                 length, ending, _ = self._lengths(ready, label)
                 reached = _first_from(ready, start, end, waiting - ending - length)
@@ -149,7 +151,7 @@ class Carry:
 
     def _lengths(self, ready: Prepared, label: str) -> tuple[int, int, int]:
         window = self.spec.windows[label]
-        return engine.lengths(ready, window, label)  # type: ignore[arg-type]
+        return engine.lengths(ready, window.near, label)  # type: ignore[union-attr]
 
     def _ticks(self, table: pa.Table, ready: Prepared, start: int, last: bool) -> pa.Table:
         """Ticks after those given out before, and before the time of the key that may go on.
@@ -197,6 +199,21 @@ def _first_from(ready: Prepared, start: int, end: int, oldest: int) -> int:
     """The first row of a run whose time is not before ``oldest``."""
     assert ready.time is not None
     return start + int(np.searchsorted(ready.time[start:end], oldest))
+
+
+def _session_from(
+    ready: Prepared, label: str, window: Session, start: int, end: int, final: int, latest: int
+) -> int:
+    """The first row of a run in the session of its first row that waits, or else of its last one.
+
+    ``latest``: no later row has a time before that.
+    """
+    assert ready.time is not None
+    gap, time = engine.pause(ready, label, window), ready.time[start:end]
+    place = min(final, end - 1) - start
+    if final == end and latest - int(time[-1]) > gap:
+        return end
+    return start + engine.session_start(time, place, gap)
 
 
 def _chosen(table: pa.Table, rows: Array) -> pa.Table:

@@ -5,7 +5,7 @@ from typing import Any
 from windrow.columns.cells import Shelf
 from windrow.columns.counter_cells import forget
 from windrow.columns.key_views import view_of
-from windrow.columns.stream_plan import FOR_EVER
+from windrow.columns.stream_plan import FOR_EVER, TOTALLED
 from windrow.columns.views import State, TimeView
 from windrow.errors import Refused
 from windrow.slides import Rows
@@ -23,8 +23,8 @@ def adapt(state: State) -> None:
     _kept(before, now)
     had, wanted = pairs_of(before), pairs_of(now)
     old = {n for n in had if before["windows"][n] == now["windows"].get(n)}
-    ever = {n for n in wanted if state.plan.spec.windows[n].kind == "ever"}
-    _totalled(ever & old, had, wanted)
+    totalled = {n for n in wanted if state.plan.spec.windows[n].kind in TOTALLED}
+    _totalled(totalled & old, had, wanted)
     for label in wanted:
         if label not in old:
             _refuse_unless_seen(state, label, before)
@@ -35,7 +35,7 @@ def adapt(state: State) -> None:
         folded = label in old and had[label] == texts
         if not folded and state.plan.spec.windows[label].kind == "time":
             _fold_again(state, label)
-    if not now["timed"]:
+    if not (now["timed"] or now.get("sessions")):
         _empty_log(state)
     state.head.contract = now
 
@@ -61,9 +61,9 @@ def pairs_of(contract: dict[str, Any]) -> dict[str, list[str]]:
     return {label: texts for label, texts in contract.get("pairs", every).items() if texts}
 
 
-def _totalled(ever: set[str], had: dict[str, list[str]], wanted: dict[str, list[str]]) -> None:
+def _totalled(windows: set[str], had: dict[str, list[str]], wanted: dict[str, list[str]]) -> None:
     """Totals may go, but not come: what they would amount to is gone."""
-    for label in sorted(ever):
+    for label in sorted(windows):
         new = [text for text in wanted[label] if text not in had[label]]
         if new:
             raise Refused(
@@ -139,6 +139,11 @@ def _refuse_unless_seen(state: State, label: str, before: dict[str, Any]) -> Non
         raise Refused(
             f"window {label!r} is about all rows, of which the checkpoint has only some. Begin a "
             "new checkpoint, with a history"
+        )
+    if state.plan.spec.windows[label].kind == "session":
+        raise Refused(
+            f"window {label!r} is about whole sessions, whose beginnings the checkpoint may not "
+            "have. Begin a new checkpoint, with a history"
         )
     longest = longest_of(before)
     start = state.plan.reaches[label].start

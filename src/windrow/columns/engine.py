@@ -14,7 +14,7 @@ from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.columns.sequential import sequential_answers
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
-from windrow.slides import Kept, Rows, Time, WindowSpec
+from windrow.slides import Kept, Rows, Session, Time, WindowSpec
 from windrow.support import require
 from windrow.times import Duration
 
@@ -123,6 +123,14 @@ def window_ranges(spec: Rolling, table: Prepared, label: str, window: WindowSpec
             )
         )
         return ranges
+    if isinstance(window, Session):
+        ranges.never_empty = window.includes_end
+        gap, offsets = pause(table, label, window), table.offsets
+        find.session_bounds(
+            *(offsets[:-1], offsets[1:], table.time, offsets, table.time),
+            *(gap, window.includes_end, lo, hi),
+        )
+        return ranges
     low, high = (bound_column(spec, table, name) for name in (window.low, window.high))
     ranges.in_parallel(
         lambda first, last: find.column_bounds(
@@ -170,6 +178,17 @@ def lengths(table: Prepared, window: Time, label: str) -> tuple[int, int, int]:
     if max(farthest, span) + 2 > np.iinfo(np.int64).max:
         raise BadSpecification(f"{what}: the times of this table are too far from 0 for int64")
     return length, ending, after
+
+
+def pause(table: Prepared, label: str, window: Session) -> int:
+    """The gap in ticks: a longer pause ends a session."""
+    return lengths(table, window.near, label)[0]
+
+
+def session_start(time: Array, place: int, gap: int) -> int:
+    """Where the session of a row begins, of rows of one key."""
+    pauses = np.flatnonzero(np.diff(time[: place + 1]) > gap)
+    return int(pauses[-1]) + 1 if len(pauses) else 0
 
 
 def limit(table: Prepared, within: Duration | int, label: str) -> int:

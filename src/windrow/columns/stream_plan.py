@@ -16,7 +16,7 @@ from windrow.columns.segment_queue import Borders
 from windrow.columns.stretch import Reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Time
+from windrow.slides import Session, Time
 from windrow.stores.chunks import chunk_number
 
 STATE_VERSION = 3
@@ -26,6 +26,8 @@ SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
 FOR_EVER = 1 << 62
 """How far windows look back that no row leaves."""
+TOTALLED = ("ever", "session")
+"""Windows of which a total is kept for every key, and no rows."""
 _KIND = b"H"
 _OWNER = b"windrow\0"
 
@@ -136,6 +138,9 @@ class StreamPlan:
         if self.pairs != {label: [_text(a) for a in self.folded] for label in spec.windows}:
             counted["pairs"] = self.pairs
         timed = [n for n, w in spec.windows.items() if isinstance(w, Time) and self.pairs[n]]
+        sessions = [n for n, w in spec.windows.items() if isinstance(w, Session)]
+        if sessions:
+            counted["sessions"] = sessions
         return counted | {
             "version": STATE_VERSION,
             "emit": self.emission,

@@ -14,7 +14,7 @@ from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
-from windrow.slides import Time
+from windrow.slides import Session, Time
 from windrow.times import clock_of
 
 _MOST_TICKS = 1 << 31
@@ -50,16 +50,16 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     step = table.clock.length(spec.every, "every=")
     kind = plain_column(table.table[spec.time]).type
     origin = _origin(spec, table, step)
-    windows = [(label, w) for label, w in spec.windows.items() if isinstance(w, Time)]
+    windows = [(label, w) for label, w in spec.windows.items() if isinstance(w, Time | Session)]
     for label, window in windows:
-        lengths(table, window, label)  # refuses times too far from 0
+        lengths(table, window.near, label)  # refuses times too far from 0
     # exact lengths, not those cut to the table's span: ticks go on after the last row
     full = [
         (
             min(table.clock.length(w.length, label), _LIMIT),
             table.clock.length(w.ending, label) if w.ending else 0,
         )
-        for label, w in windows
+        for label, w in ((label, window.near) for label, window in windows)
     ]
     ends = [both for (_, w), both in zip(windows, full, strict=True) if w.kind != "ever"]
     reach = max(length + ending for length, ending in ends)
@@ -82,18 +82,17 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     for label, window in windows:
         lo, hi = np.empty(total, np.int64), np.empty(total, np.int64)
         length, ending = full[windows.index((label, window))]
-        find.tick_bounds(
-            table.offsets,
-            table.time,
-            tick_offsets,
-            ticks,
-            length,
-            ending,
-            window.includes_start,
-            window.includes_end,
-            lo,
-            hi,
-        )
+        offsets, asked = table.offsets, (tick_offsets, ticks)
+        if isinstance(window, Session):
+            find.session_bounds(
+                *(offsets[:-1], offsets[1:], table.time, *asked),
+                *(length, window.includes_end, lo, hi),
+            )
+        else:
+            find.tick_bounds(
+                *(offsets, table.time, *asked, length, ending),
+                *(window.includes_start, window.includes_end, lo, hi),
+            )
         ranges[label] = Ranges(lo, hi, total, None, thread_count(spec.threads))
         if window.kind != "ever":  # ticks last as long as windows that end
             live |= hi > lo

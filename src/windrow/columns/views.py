@@ -89,6 +89,14 @@ class View:
         """Whether moments are asked for while this window has rows."""
         return True
 
+    looks_back = False
+    """Whether rows are kept behind its totals."""
+
+    @property
+    def since(self) -> int:
+        """From when on, before the frontier, rows can still be of use."""
+        return self.reach.start
+
     def lifted(self, table: pa.Table, slots: Sequence[Slot]) -> Piece:
         """Rows with the columns of some slots."""
         return lifted(table, self.spec.key, ticks(table, self.spec), slots)
@@ -219,8 +227,11 @@ class TimeView(View):
         if new.beside is not None:
             pieces.append(self.lifted(new.beside, slots))
         arranged = Arranged(pieces, self.lifted(kept, slots), new.offsets, new.are_moments)
-        ranges = arranged.reach(self.reach.start, self.reach.end)
-        self.write(new, arranged, ranges, outputs, answers)
+        self.write(new, arranged, self._ranges(arranged), outputs, answers)
+
+    def _ranges(self, arranged: Arranged) -> Ranges:
+        """Where each of the rows that are asked for looks."""
+        return arranged.reach(self.reach.start, self.reach.end)
 
     # Without anything to fold there is no queue: only its ends are kept.
 

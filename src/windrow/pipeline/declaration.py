@@ -167,14 +167,19 @@ def _either(a: Kind, b: Kind) -> Kind:
 
 
 _CUT = Table(
-    {"time": Key(LENGTH, "the last so much time"), "rows": Key(Whole(1), "the last so many rows")},
-    exactly_one=("time", "rows"),
+    {
+        "time": Key(LENGTH, "the last so much time"),
+        "rows": Key(Whole(1), "the last so many rows"),
+        "session": Key(LENGTH, "the rows since the last pause longer than this"),
+    },
+    exactly_one=("time", "rows", "session"),
     says="a table such as { rows = 100 }",
 )
 WINDOW = Table(
     {
         "time": Key(LENGTH, "the last so much time: (t − length, t]"),
         "rows": Key(Whole(1), "the last so many rows"),
+        "session": Key(LENGTH, "the rows since the last pause longer than this"),
         "bounds": Key(
             Listing(NAME, 2, 2), "two columns with the times that the window begins and ends at"
         ),
@@ -198,7 +203,8 @@ WINDOW = Table(
         ),
         "and": Key(
             Either((Text(examples=("7d",), says='a length of time such as "7d"'), _CUT)),
-            "at_most, useful, policy: and of these only the last so much time, or so many rows",
+            "at_most, useful, policy: and of these only the last so much time, or so many rows, or "
+            "those of the session",
         ),
         "name": Key(Text(), "the window's part in the names of answers"),
         "closed": Key(
@@ -208,7 +214,7 @@ WINDOW = Table(
         "after": Key(SHIFT, "the window goes on after the row (not on streams)"),
         "within": Key(LENGTH, "of the last rows, only those within this time"),
     },
-    exactly_one=("time", "rows", "bounds", "at_most", "useful", "policy"),
+    exactly_one=("time", "rows", "session", "bounds", "at_most", "useful", "policy"),
     says="a table such as { rows = 100 }",
 )
 

@@ -123,29 +123,40 @@ def _tried(document: Document, path: Path, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except WindrowError as error:
-        document.say(path, str(error).removeprefix("time(): ").removeprefix("rows(): "))
+        said = str(error)
+        for form in ("time", "rows", "session"):
+            said = said.removeprefix(f"{form}(): ")
+        document.say(path, said)
     return None
 
 
 def _window(document: Document, given: Any, path: Path) -> WindowSpec | None:
     if isinstance(given, str):
         return slides.time(given)
-    rest = {k: v for k, v in given.items() if k not in ("name", "time", "rows", "bounds")}
+    forms = ("time", "rows", "session", "bounds")
+    rest = {k: v for k, v in given.items() if k not in ("name", *forms)}
     if "bounds" in given:
         return _bounds(given, rest)
     for form in ("at_most", "useful", "policy"):
         if form in given:
             return _kept(document, form, given, path)
-    allowed = ("ending", "after", "within") if "rows" in given else ("closed", "ending", "after")
+    form = next(form for form in forms if form in given)
     for word in rest:
-        if word not in allowed:
-            kind = "rows" if "rows" in given else "time"
+        if word not in _BESIDE[form]:
             raise WindrowError(
-                f"{word} is not for windows of {kind}; those have {', '.join(allowed)}"
+                f"{word} is not for windows of {form}; those have {', '.join(_BESIDE[form])}"
             )
-    if "rows" in given:
-        return slides.rows(given["rows"], **rest)
-    return slides.time(given["time"], **rest)
+    make: Any = {"time": slides.time, "rows": slides.rows, "session": slides.session}[form]
+    window: WindowSpec = make(given[form], **rest)
+    return window
+
+
+_BESIDE = {
+    "time": ("closed", "ending", "after"),
+    "rows": ("ending", "after", "within"),
+    "session": ("closed",),
+}
+"""What may stand beside a window's length."""
 
 
 def _bounds(given: dict[str, Any], rest: dict[str, Any]) -> WindowSpec:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from windrow.errors import BadSpecification, BadValue, OutOfOrder, Refused
-from windrow.slides import Bounds, Kept, Rows, Time, as_window
+from windrow.slides import Bounds, Kept, Rows, Session, Time, as_window
 from windrow.times import EVER, Clock, Duration, clock_of, is_missing
 
 Window = Rows | Time
@@ -16,7 +16,7 @@ Window = Rows | Time
 def as_suffix_or_historical(window: Any) -> Window:
     """A window of rows or time that ends now or before; others are refused."""
     found = as_window(window)
-    if isinstance(found, Bounds | Kept) or found.after:
+    if isinstance(found, Bounds | Kept | Session) or found.after:
         raise Refused(
             f"{found.label}: shared windows end now, or some rows or time ago (ending=); this one "
             "looks at later rows, or its length is not fixed. Use Rolling, or Sliding"

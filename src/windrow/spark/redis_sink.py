@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Upserts
-from windrow.slides import Rows
+from windrow.slides import Rows, Session
 from windrow.spark.axis import quoted
 from windrow.spark.keyed import crossed
-from windrow.times import Duration, duration
+from windrow.times import EVER, Duration, duration
 
 _PLACE = "__windrow_place"
 _COUNTED = "written long"
@@ -135,6 +135,8 @@ def _refuse_short(features: Rolling, expire: Any) -> None:
 def _reach(window: Any) -> int:
     if isinstance(window, Rows):
         return _nanoseconds(window.within)
+    if isinstance(window, Session):  # its answers may stay the same for as long as it goes on
+        return EVER.nanoseconds
     return _nanoseconds(window.length) + _nanoseconds(window.ending)
 
 

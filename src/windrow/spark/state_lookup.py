@@ -15,12 +15,12 @@ from windrow.columns.cells import decoded
 from windrow.columns.contract import pairs_of
 from windrow.columns.key_chunks import chunk_of
 from windrow.columns.key_totals import key_answers
-from windrow.columns.stream_plan import Head, aggregate_parts, columns_of
+from windrow.columns.stream_plan import TOTALLED, Head, aggregate_parts, columns_of
 from windrow.columns.stretch import Reach
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
 from windrow.serving import Current
-from windrow.slides import Rows, Time
+from windrow.slides import Rows, Session, Time
 from windrow.spark.envelopes import bucket_ids, opened, sealed
 from windrow.spark.keyed import key_expression
 from windrow.times import Duration, moment
@@ -61,9 +61,9 @@ def lookup(checkpoint: str, key: Any, features: Rolling | None, session: Any) ->
     for label, window in spec.windows.items():
         tables = timed
         kept = cells.get(shelves.get(label, -1))
-        if window.kind == "ever":
+        if window.kind in TOTALLED:
             behind = [
-                cells[n] for n in sorted(wanted) if n in cells and n >= head.sights[label].tail
+                cells[n] for n in sorted(wanted) if n in cells and n >= head.sights[label].borders.e
             ]
             values |= _from_totals(spec, label, head, kept, behind, label_row, frontier)
             continue
@@ -107,7 +107,7 @@ def _from_totals(
     key: pa.Table,
     frontier: int,
 ) -> dict[str, Any]:
-    """The answers of a window that no row leaves."""
+    """The answers of a window of which totals are kept."""
     start, end = head.contract["reaches"][label]
     known = None if totals is None else (totals, head.sights[label].back_low)
     rows = _events(behind, head.contract)
@@ -314,7 +314,7 @@ def _aggregate(text: str, known: list[str]) -> Aggregate:
     return kind(*columns, **options)
 
 
-_PARTS: dict[str, Any] = {"Time": Time, "Rows": Rows, "Duration": Duration}
+_PARTS: dict[str, Any] = {"Time": Time, "Session": Session, "Rows": Rows, "Duration": Duration}
 
 
 def _built(text: str) -> Any:

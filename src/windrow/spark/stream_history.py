@@ -25,7 +25,7 @@ from windrow.columns.carried import (
 )
 from windrow.columns.cells import decoded
 from windrow.columns.contract import longest_of, pairs_of
-from windrow.columns.stream_plan import Head, StreamPlan
+from windrow.columns.stream_plan import TOTALLED, Head, StreamPlan
 from windrow.errors import BadSpecification, Refused
 from windrow.slides import Rows
 from windrow.spark.envelopes import BUCKET
@@ -91,7 +91,7 @@ class History:
         longest = longest_of(before)
         known = [before["windows"][label] for label in before["windows"]]
         for label, window in now["windows"].items():
-            if plan.spec.windows[label].kind == "ever":
+            if plan.spec.windows[label].kind in TOTALLED:
                 self._refuse_without_totals(plan, label, window, way_out)
                 continue
             rows = isinstance(plan.spec.windows[label], Rows)
@@ -101,7 +101,7 @@ class History:
     def _refuse_without_totals(
         self, plan: StreamPlan, label: str, window: str, way_out: str
     ) -> None:
-        """A window that no row leaves goes on from totals, or not at all."""
+        """A window of which totals are kept goes on from them, or not at all."""
         assert self.contract is not None
         kept = pairs_of(self.contract)
         known = [text for n in kept if self.contract["windows"][n] == window for text in kept[n]]

@@ -19,7 +19,7 @@ from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.sequential import metadata
-from windrow.slides import Rows, Time
+from windrow.slides import Rows, Session, Time
 from windrow.spark import masked
 from windrow.spark.axis import axis, clock, quoted
 from windrow.spark.envelopes import (
@@ -320,6 +320,7 @@ def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
         if isinstance(given, Rows) and given.within is None:
             continue  # of sequential aggregates, which look at no row again
         window = Time(given.within) if isinstance(given, Rows) and given.within else given
+        window = window.near if isinstance(window, Session) else window
         assert isinstance(window, Time)
         length = ticks.length(window.length, what)
         ending = ticks.length(window.ending, what) if window.ending else 0
@@ -449,6 +450,11 @@ def _how(spec: Rolling, label: str, aggregate: Aggregate, forms: dict[Aggregate,
         return f"from the last rows of every key, written anew with each batch; {how}"
     if spec.windows[label].kind == "ever":
         return f"from a total for each key, in chunks of keys, for good; rows that come; {how}"
+    if spec.windows[label].kind == "session":
+        return (
+            "from a total for each key's session, in chunks of keys, until it is over; rows that "
+            f"come; {how}"
+        )
     if aggregate.kind != "bounded":
         return f"by replaying the window's rows in every batch; {how}"
     return f"rows that leave, folded segments (DABA Lite), rows that come; {how}"

@@ -15,7 +15,7 @@ from windrow.columns.own import keep_texts, with_floats
 from windrow.columns.stretch import MOST_WINDOWS
 from windrow.errors import BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Bounds, Kept, Rows
+from windrow.slides import Bounds, Kept, Rows, Session
 from windrow.spark import masked, stretches
 from windrow.spark.axis import can_be_cut
 from windrow.spark.jobs import described
@@ -103,6 +103,8 @@ def _why_one_task(spec: Rolling, schema: StructType) -> str | None:
         return "no key, and bounds from columns: all rows go to one task"
     if any(isinstance(window, Kept) for window in spec.windows.values()):
         return "no key, and policies, which decide row by row: all rows go to one task"
+    if any(isinstance(window, Session) for window in spec.windows.values()):
+        return "no key, and sessions, which may reach back any time: all rows go to one task"
     if any(isinstance(window, Rows) and window.needs_time for window in spec.windows.values()):
         return "no key, and rows within a time, which are two limits: all rows go to one task"
     column = spec.time or (spec.tie[0] if spec.tie else None)

@@ -1,6 +1,6 @@
-"""Running total: what all rows so far amount to, for windows that no row leaves.
+"""Running total: what all rows so far amount to, for windows that rows leave all at once or never.
 
-Keeps one partial, and no rows; there is nothing to evict.
+Keeps one partial, and no rows; there is nothing to evict but all of them.
 
 Needs: associativity.
 Time: insert applies ⊕ once, query nothing; worst case.
@@ -19,9 +19,9 @@ class RunningTotal(Window):
 
     card = Card(
         title="Running total",
-        needs="no row that leaves",
+        needs="rows that leave all at once, or never",
         insert="1",
-        evict="never",
+        evict="all at once: 0",
         query="0",
         partials="1",
     )
