@@ -47,7 +47,7 @@ def session_at(window: Session, rows: list[Row], at: Any, reach: Reach, time: st
     """The session of a time, of the rows of a key, which are in order."""
     came = [row for row in rows if row[time] < at + reach.end]
     times = [row[time] for row in came]
-    return came[len(came) - session(times, at, window.gap, window.includes_end) :]
+    return came[len(came) - session(times, at, -reach.start, window.includes_end) :]
 
 
 def moment(

@@ -83,9 +83,10 @@ def test_ticks(spark: Any, tmp_path: Path) -> None:  # noqa: F811
 
 
 def test_changes(spark: Any, tmp_path: Path) -> None:  # noqa: F811
-    windows = COMMON["windows"] | {"r": wr.rows(3, within="1m")}
-    spec = wr.Rolling(**(COMMON | {"windows": windows}), emit="changes")
-    oracle = Changes(spec, REACHES | {"r": Reach("r", "time", 1 - 60_000_000, 1)})
+    more: dict[str, Any] = {"r": wr.rows(3, within="1m"), "v": wr.session("5s")}
+    spec = wr.Rolling(**(COMMON | {"windows": COMMON["windows"] | more}), emit="changes")
+    own = {"r": Reach("r", "time", 1 - 60_000_000, 1), "v": Reach("v", "time", -5_000_000, 1)}
+    oracle = Changes(spec, REACHES | own)
     pipe = Pipe(spark, tmp_path, "end")
     progress = runs(pipe, spec, gone="is_gone")
     waiting, wanted = list(PARTS), []
@@ -99,7 +100,7 @@ def test_changes(spark: Any, tmp_path: Path) -> None:  # noqa: F811
     assert sum(emitted) == len(wanted) == len(found)
     gone = [row for row in found if row[-1]]
     assert len(gone) >= len({row["k"] for part in PARTS for row in part.to_pylist()})
-    assert all(row[2:-1] == [None, 0, None] * 3 for row in gone)
+    assert all(row[2:-1] == [None, 0, None] * 4 for row in gone)
     assert counts(progress)["answered_rows"] == 200
 
 
