@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("WINDROW_TESTS", "ci"))
 
 FIRST = (
     *("test_warm_up", "test_filters", "test_columns", "test_shared_compiled", "test_bank"),
-    "test_bucket",
+    *("test_bucket", "test_sessions", "test_ever"),
     *("test_spark_tables", "test_streams", "test_stream_crashes", "test_stream_emission"),
     *("test_spark_clusters", "test_spark_order", "test_spark_fit", "test_stream_rules"),
     *("test_stream_evolution", "test_kafka", "test_serving", "test_spark_stretches"),

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="misc,index,operator"
 
 import copy
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,7 +39,7 @@ from tests.spark_session import (
 )
 from tests.stream_session import Pipe, random_stream, split
 from tests.tables import expected, members
-from windrow.columns import key_chunks
+from windrow.columns import carried, key_chunks
 from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused, WindrowError
 from windrow.windows import RunningTotal
@@ -282,6 +283,37 @@ def test_what_may_change_between_two_runs(changed: Any, says: str | None) -> Non
     later.turn(table.slice(35), 50)
     later.end()
     assert_same(later.found(), spec(table).slice(30), spec)
+
+
+@pytest.mark.parametrize("emit", ["rows", "changes"])
+@pytest.mark.parametrize("window", [*EVER.values(), wr.session(2)], ids=str)
+def test_totals_move_whatever_is_not_in_them_yet(window: Any, emit: Any) -> None:
+    """All rows may be, and some, and none."""
+    table = small_table([(n % 2, n // 2) for n in range(12)])
+    spec = small_spec(windows={"w": window}, emit=emit)
+    plan = plan_of(spec, SCHEMA)
+    for first, then in itertools.combinations(range(1, 8), 2):
+        one, other = Stream(plan), Stream(plan)
+        one.turn(table.slice(0, 8), None)
+        one.turn(table.slice(8), first)
+        one.turn(None, then)
+        totals = carried.totals_of([one.head], lambda _, n, s=one.store: s.log.held[n])
+        moved = [
+            carried.taken_out(name, number, data, one.head, SCHEMA, totals)
+            for name in ("log", "waiting")
+            for number, data in getattr(one.store, name).held.items()
+        ]
+        bucket = Bucket(plan, other.store)
+        bucket.seed(moved, then, told=True)
+        bucket.close()
+        one.answered.clear()
+        for frontier in (then + 1, then + 2, 20):
+            for stream in (one, other):
+                stream.turn(None, frontier)
+        assert (len(one.answered) > 0) == (len(other.answered) > 0)
+        if one.answered:
+            by = [(name, "ascending") for name in ("k", "t")]
+            assert one.found().sort_by(by).equals(other.found().sort_by(by))
 
 
 # --- Spark ----------------------------------------------------------------------------------------

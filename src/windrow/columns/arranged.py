@@ -111,7 +111,7 @@ def fold(pieces: Sequence[Piece], slots: Sequence[Slot]) -> Piece:
         counts.append(sizes)
     most = np.maximum.reduce([np.ones(count, np.int64), *counts])
     time = np.concatenate([p.time for p in pieces])[order]
-    latest = time[offsets[1:] - 1] if len(time) else np.zeros(count, np.int64)
+    latest = time[offsets[1:] - 1]
     first = order[offsets[:-1]]
     keys = [
         pa.concat_arrays(parts).take(array_of(np.repeat(first, most)))

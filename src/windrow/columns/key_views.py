@@ -143,8 +143,9 @@ class EverView(TimeView):
         self.chunks.write(totals.select(shape.names).cast(shape), set(), set())
         sight.back_low = frontier + self.reach.end
         if rows is not None:
-            times = ticks(rows, self.spec)
-            self._add(rows.filter(array_of(times < sight.back_low)))
+            rows = rows.filter(array_of(ticks(rows, self.spec) < sight.back_low))
+            if rows.num_rows:
+                self._add(rows)
 
     def go_on(self) -> None:
         """The segments to come are not in the totals."""
