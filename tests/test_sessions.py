@@ -28,6 +28,7 @@ from tests.buckets import (
     some,
 )
 from tests.effort import examples
+from tests.emission_oracle import Changes
 from tests.pairs import GeoMean
 from tests.spark_session import (
     AGGREGATES,
@@ -293,6 +294,23 @@ def test_no_rows_are_kept_and_sessions_that_are_over_are_dropped() -> None:
     assert stream.store.log.held == {}
 
 
+def test_rows_that_are_not_in_the_totals_yet_go_on_with_a_session() -> None:
+    """Changes look at the moment before the frontier: totals are behind it, by segments of rows."""
+    times = [49, 50, 52, 52, 52, 52, 54, 55, 56, 57, 57, 57, 57, 57, 58, 60, 65, 67]
+    table = small_table([(0, time) for time in times])
+    spec = small_spec(windows=[wr.session(1, closed="left")], emit="changes")
+    plan = plan_of(spec, SCHEMA, segment_rows=2)
+    stream, oracle = Stream(plan), Changes(spec, plan.reaches)
+    frontier = None
+    for first in range(0, len(times), 2):
+        rows = table.slice(first, 2)
+        turn = stream.turn(rows, frontier)
+        found = [] if turn.answered is None else turn.answered.to_pylist()
+        assert [list(row.values()) for row in found] == oracle.turn(rows.to_pylist(), frontier)
+        frontier = max(times[: first + 2])
+    assert len(oracle.known) == 1
+
+
 CHANGED: list[Any] = [
     ({"windows": {"w": wr.time(8)}}, None),
     ({"windows": {"visit": wr.session(5)}}, None),
@@ -428,5 +446,5 @@ def test_refused_on_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
     spec = wr.Rolling(
         key="k", time="t", lateness="5s", windows=wr.session("5s"), aggregates=[wr.Median("x")]
     )
-    with pytest.raises(Refused, match="holistic aggregates over session windows on Spark streams"):
+    with pytest.raises(Refused, match="holistic aggregates over session windows on streams"):
         spec(pipe.stream())

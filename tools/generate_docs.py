@@ -135,16 +135,19 @@ def support_page() -> str:
         "`windrow.support`, which the engines ask themselves.\n"
     )
     for engine in ENGINES:
-        out += f"\n## {engine}\n\n" + header("aggregate", "window", "runs", "how, or why not")
+        where = ", on Spark and in this process" if engine == "streams" else ""
+        out += f"\n## {engine}{where}\n\n" + header(
+            "aggregate", "window", "runs", "how, or why not"
+        )
         for row in table():
             if row.engine == engine:
                 out += cells(row.aggregate, row.window, "yes" if row.runs else "no", row.reason)
     out += (
-        "\n## Spark streams: when answers come out\n\nOf the pairs that run on streams, with "
+        "\n## streams: when answers come out\n\nOf the pairs that run on streams, with "
         "[`every=`, `emit=`](emission.md) and [rules](stream_rules.md).\n\n"
     )
     out += header("answers come out", "aggregate", "window", "runs", "how, or why not")
-    pairs = [row for row in table() if row.engine == "Spark streams" and row.runs]
+    pairs = [row for row in table() if row.engine == "streams" and row.runs]
     for way, row in product(EMISSIONS[1:], pairs):
         runs, reason = emission(way, row.aggregate, row.window)
         out += cells(f"`{way}`", row.aggregate, row.window, "yes" if runs else "no", reason)

@@ -51,8 +51,8 @@ class Rolling:
     - ``threads``: all cores by default.
     - ``algorithm``: ``"auto"``, or one of ``explain()``'s names.
     - ``engine``: on Spark, ``"native"`` (its own operator) or ``"kernel"``, instead of the better.
-    - ``lateness``: on streams, how much later than others a row may come; see
-      ``docs/streaming.md``.
+    - ``lateness``: on streams, how much later than others a row may come, an integer where times
+      are integers; see ``docs/streaming.md``.
     - ``emit``: ``"rows"``, an answer for every row; on streams also ``"changes"``, the answers of
       keys that changed with a batch, and ``"immediately"``, which waits for no late rows; see
       ``docs/emission.md``.
@@ -231,11 +231,23 @@ class Rolling:
 
         return as_of_frames(self, events, labels, on, strict)
 
-    def stream(self) -> Any:
-        """An object to be fed a table batch by batch; see ``windrow.columns.batches.Batches``."""
+    def stream(self, *, gone: str | None = None, store: Any = None, name: str | None = None) -> Any:
+        """An object to be fed batches: ``push`` gives back what can be answered.
+
+        With ``lateness=`` rows may come in any order within it, and answers are those of a Spark
+        stream, by the same code: see ``windrow.columns.event_stream.EventStream``, also for the
+        options. Without it batches come in order of time, and only windows of rows, of time and of
+        sessions are taken: see ``windrow.columns.batches.Batches``.
+        """
+        if self.lateness is not None:
+            from windrow.columns.event_stream import EventStream
+
+            return EventStream(self, gone, store, name)
         from windrow.columns.batches import Batches
 
-        self.refuse_emission("tables in batches")
+        self.refuse_emission("tables in batches without lateness=")
+        if not (gone is None and store is None and name is None):
+            raise BadSpecification("stream(): gone=, store= and name= are for one with lateness=")
         return Batches(self)
 
     def explain(self, table: Any, *, count_combines: bool = False, **options: Any) -> str:
@@ -361,16 +373,13 @@ def _user(name: str, window: WindowSpec) -> str:
     return "bounds" if isinstance(window, Bounds) else f"window {name!r}"
 
 
-def _lateness(given: Any) -> Duration | None:
+def _lateness(given: Any) -> Duration | int | None:
     if given is None:
         return None
     lateness = duration(given, "lateness=")
-    if not isinstance(lateness, Duration):
-        if lateness != 0:
-            raise BadSpecification(f'lateness= needs a unit: "10 minutes", say, not {given!r}')
+    if lateness == 0:
         lateness = duration("0s", "lateness=")
-    assert isinstance(lateness, Duration)
-    if lateness.nanoseconds < 0:
+    if (lateness.nanoseconds if isinstance(lateness, Duration) else lateness) < 0:
         raise BadSpecification(f"lateness= must not be negative, not {given!r}")
     return lateness
 

@@ -6,13 +6,13 @@ not listed as running is refused, with the reason given here.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from windrow.errors import Refused
 
 AggregateKind = Literal["bounded", "holistic", "sequential"]
 WindowKind = Literal["rows", "time", "ever", "session", "bounds", "policy"]
-Engine = Literal["values", "columns", "Spark tables", "Spark streams"]
+Engine = Literal["values", "columns", "Spark tables", "streams"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 
@@ -42,7 +42,7 @@ def _decide(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> tup
         return _on_columns(aggregate, window)
     if engine == "Spark tables":
         return _on_spark_tables(aggregate, window)
-    if engine == "Spark streams":
+    if engine == "streams":
         return _on_spark_streams(aggregate, window)
     if aggregate == "sequential":
         return False, (
@@ -216,6 +216,24 @@ def require_emission(emit: Emission, aggregate: AggregateKind, window: WindowKin
     if not runs:
         what = "every=" if emit == "every" else emit if emit == "rules" else f'emit="{emit}"'
         raise Refused(f"{aggregate} aggregates over {window} windows with {what}: {reason}")
+
+
+def refuse_on_streams(spec: Any) -> None:
+    """Raise ``Refused`` for what a specification asks of a stream, and streams do not have."""
+    for _, aggregate, label in spec.outputs:
+        require("streams", aggregate.kind, spec.windows[label].kind)
+    for label, window in spec.windows.items():
+        if window.after:
+            raise Refused(f"window {label!r} looks ahead, at rows that have not come yet")
+        kept = any(a.kind != "sequential" for _, a, over in spec.outputs if over == label)
+        if window.kind == "rows" and window.within is None and kept:
+            raise Refused(
+                f"window {label!r} could reach back for ever: say how far on a stream, "
+                f'rows({window.n}, within="30d"), or within="ever"'
+            )
+    way: Any = spec.emit if spec.every is None else "every"
+    for _, aggregate, label in spec.outputs:
+        require_emission(way, aggregate.kind, spec.windows[label].kind)
 
 
 def require(engine: Engine, aggregate: AggregateKind, window: WindowKind) -> None:

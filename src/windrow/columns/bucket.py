@@ -68,11 +68,11 @@ class Store(Protocol):
 class Bucket:
     """The state of some keys, for one turn."""
 
-    def __init__(self, plan: StreamPlan, store: Store) -> None:
+    def __init__(self, plan: StreamPlan, store: Store, head: bytes | None = None) -> None:
         self.store = store
         self.turn = Turn()
         traffic = self.turn.traffic
-        data = store.load()
+        data = store.load() if head is None else head
         traffic.calls += 1
         traffic.bytes_read += len(data or b"")
         self.head = Head(plan.contract()) if data is None else Head.from_bytes(data)
@@ -102,6 +102,27 @@ class Bucket:
         emit = EMISSIONS[self.plan.emission]
         self.turn.answered = emit(self, self._in_time(tables), frontier)
         return self.turn
+
+    def again(self, tables: Sequence[pa.Table], frontier: int | None) -> Turn:
+        """Another turn of the same bucket, which holds its cells until it is closed."""
+        self.turn = Turn()
+        turn = self.advance(tables, frontier)
+        self.adapted = False
+        return turn
+
+    def saved(self) -> Any:
+        """How it stands between two turns, for ``back``."""
+        return self.head.to_bytes(), self.log.saved(), self.waiting.saved(), self.adapted
+
+    @staticmethod
+    def back(plan: StreamPlan, store: Store, saved: Any) -> "Bucket":
+        """A bucket as it stood."""
+        head, log, waiting, adapted = saved
+        bucket = Bucket(plan, store, head)
+        bucket.log.back(log)
+        bucket.waiting.back(waiting)
+        bucket.adapted = adapted
+        return bucket
 
     def seed(self, tables: Sequence[pa.Table], until: int, told: bool = False) -> None:
         """Begin with rows from elsewhere: those before a time were answered there.
@@ -177,6 +198,7 @@ class Bucket:
         self.waiting.flush()
         head.log_bytes += log.growth
         head.waiting_bytes += self.waiting.growth
+        log.growth = self.waiting.growth = 0
         head.sizes = {}
         for sight in head.sights.values():
             shelf, at = Shelf(log, sight.shelf), sight.borders

@@ -8,6 +8,7 @@ as hold that: a store's bytes cost more than these sums.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,6 +126,15 @@ class Cells:
         """How many bytes more the store holds than before this turn, after ``flush``."""
         self._known: dict[int, Cell] = {}
         self._changed: dict[int, Cell | None] = {}
+        self._emptied = False
+
+    def saved(self) -> tuple[Any, ...]:
+        """What is known and changed, for ``back``: cells themselves never change."""
+        return dict(self._known), dict(self._changed), dict(self.sizes), self.growth, self._emptied
+
+    def back(self, saved: tuple[Any, ...]) -> None:
+        """As it was."""
+        self._known, self._changed, self.sizes, self.growth, self._emptied = saved
 
     def __contains__(self, number: int) -> bool:
         return number in self._known or bool(self.sizes.get(number))
@@ -159,14 +169,17 @@ class Cells:
 
     def clear(self, size: int) -> None:
         """Forget everything, which took so many bytes in the store."""
-        self.traffic.calls += 1
-        self.space.clear()
+        self._emptied = True
         self.growth -= size
         self.sizes.clear()
         self._known, self._changed = {}, {}
 
     def flush(self) -> None:
         """Write what was changed."""
+        if self._emptied:
+            self.traffic.calls += 1
+            self.space.clear()
+            self._emptied = False
         for number, cell in self._changed.items():
             before = self.sizes.get(number, 0)
             after = 0

@@ -247,7 +247,9 @@ class SessionView(EverView):
         at.swept += 1
         table = self._table(swept)
         assert table is not None
-        alive = numbers_of(plain_column(table[LAST])) >= frontier - self.gap
+        behind = self.sight.borders.e < self.state.head.next  # rows that may go on with a session
+        low = min(frontier, self.sight.back_low) if behind else frontier
+        alive = numbers_of(plain_column(table[LAST])) >= low - self.gap
         if not alive.all():
             self._write_chunks(table.filter(array_of(alive)), table, swept)
 

@@ -149,7 +149,7 @@ class RuleSet:
                 repr(window),
             ):
                 return number
-        require("Spark streams", aggregate.kind, window.kind)
+        require("streams", aggregate.kind, window.kind)
         if aggregate.kind == "sequential":
             raise Refused(f"{aggregate!r} answers rows in order, and rules look at moments")
         if not isinstance(window, Time):

@@ -1,8 +1,9 @@
 """What a stream computes, what came of a turn, and the head of the state as it is written down."""
 
 import ast
+import copy
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,12 @@ from windrow.columns.cells import Traffic
 from windrow.columns.prepare import time_column
 from windrow.columns.ranges import Array
 from windrow.columns.segment_queue import Borders
-from windrow.columns.stretch import Reach
+from windrow.columns.stretch import Reach, time_reach
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Session, Time
+from windrow.slides import Rows, Session, Time
 from windrow.stores.chunks import chunk_number
+from windrow.times import Clock
 
 STATE_VERSION = 3
 _READ = (2, 3)
@@ -26,6 +28,7 @@ SEGMENT_ROWS = 1 << 17
 LONG_AGO = -(1 << 62)
 FOR_EVER = 1 << 62
 """How far windows look back that no row leaves."""
+_LONGEST = 1 << 60
 TOTALLED = ("ever", "session")
 """Windows of which a total is kept for every key, and no rows."""
 _KIND = b"H"
@@ -45,6 +48,35 @@ def refuse_other_versions(version: int) -> None:
 def ticks(table: pa.Table, spec: Rolling) -> Array:
     """A table's times."""
     return time_column(table, str(spec.time), spec.unit)[0]
+
+
+def overflow_is_null(spec: Rolling) -> None:
+    """Unless it is said: an error would come back at every restart."""
+    copies = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
+    for aggregate in copies.values():
+        aggregate.overflow = "null" if spec.overflow is None else aggregate.overflow
+    spec.aggregates = [copies[id(aggregate)] for aggregate in spec.aggregates]
+    spec.outputs = [(name, copies[id(a)], label) for name, a, label in spec.outputs]
+
+
+def reaches_of(spec: Rolling, clock: Clock) -> dict[str, Reach]:
+    """Where each window looks; for a rows window, its horizon; for a session, its gap."""
+    out = {}
+    for label, given in spec.windows.items():
+        what = f"window {label!r}"
+        if isinstance(given, Rows) and given.within is None:
+            continue  # of sequential aggregates, which look at no row again
+        window = Time(given.within) if isinstance(given, Rows) and given.within else given
+        assert isinstance(window, Time | Session)
+        near = window.near
+        length = clock.length(near.length, what)
+        ending = clock.length(near.ending, what) if near.ending else 0
+        out[label] = reach = time_reach(near, label, length, ending)
+        if window.kind == "ever":
+            out[label] = replace(reach, start=-FOR_EVER)
+        elif -reach.start > _LONGEST:
+            raise BadSpecification(f"{what} is too long")
+    return out
 
 
 @dataclass(frozen=True)
@@ -272,6 +304,8 @@ class Head:
     sizes: dict[int, int] = field(default_factory=dict)
     """Of a few cells: how many bytes they take."""
     counters: Chunks = field(default_factory=Chunks)
+    arrivals: int = 0
+    """How many rows came, where that is counted."""
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from windrow.columns.ranges import Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.slides import Session, Time
-from windrow.times import clock_of
+from windrow.times import NANOSECONDS, Clock, clock_of
 
 _MOST_TICKS = 1 << 31
 _LIMIT = 1 << 62
@@ -124,22 +124,21 @@ def _check_reach(table: Prepared, step: int, reach: int) -> None:
 
 def _origin(spec: Rolling, table: Prepared, step: int) -> int:
     """The origin, or a tick near 0 that is as good."""
-    return _given_origin(spec, table) % step
+    assert table.clock is not None
+    return given_origin(spec, table.clock) % step
 
 
-def _given_origin(spec: Rolling, table: Prepared) -> int:
+def given_origin(spec: Rolling, own: Clock) -> int:
+    """One of the ticks, as the table's times count."""
     if spec.origin is None:
         return 0
-    assert table.clock is not None
     clock = clock_of(spec.origin, spec.unit)
     ticks = clock.to_ticks(spec.origin)
-    if clock.unit is None or table.clock.unit is None:
-        if clock.unit != table.clock.unit:
+    if clock.unit is None or own.unit is None:
+        if clock.unit != own.unit:
             raise BadSpecification(f"origin={spec.origin!r} is not a time like those of the table")
         return ticks
-    from windrow.times import NANOSECONDS
-
-    whole, rest = divmod(ticks * NANOSECONDS[clock.unit], NANOSECONDS[table.clock.unit])
+    whole, rest = divmod(ticks * NANOSECONDS[clock.unit], NANOSECONDS[own.unit])
     if rest:
         raise BadSpecification(f"origin={spec.origin!r} is finer than the table's times")
     return whole

@@ -15,7 +15,13 @@ from windrow.columns.cells import decoded
 from windrow.columns.contract import pairs_of
 from windrow.columns.key_chunks import chunk_of
 from windrow.columns.key_totals import key_answers
-from windrow.columns.stream_plan import TOTALLED, Head, aggregate_parts, columns_of
+from windrow.columns.stream_plan import (
+    TOTALLED,
+    Head,
+    aggregate_parts,
+    columns_of,
+    overflow_is_null,
+)
 from windrow.columns.stretch import Reach
 from windrow.errors import BadValue, Refused
 from windrow.rolling import Rolling
@@ -234,11 +240,8 @@ def arrow_type(text: str) -> pa.DataType:
 
 def _agreed(features: Rolling, contract: dict[str, Any]) -> Rolling:
     """The specification, which must be the one of the state."""
-    from windrow.spark.streams import _overflow_is_null
-
     spec = features.plain()[0].part(lambda aggregate, _: aggregate.kind != "sequential")
-    if spec.overflow is None:
-        _overflow_is_null(spec)
+    overflow_is_null(spec)
     for what, mine, theirs in (
         ("key", list(spec.key), contract["key"]),
         ("time", spec.time, contract["time"]),

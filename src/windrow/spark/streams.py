@@ -14,12 +14,11 @@ from windrow.aggregates import Aggregate
 from windrow.columns.carried import is_carried
 from windrow.columns.forms import Form, form_of
 from windrow.columns.partial_slots import PythonSlot
-from windrow.columns.stream_plan import FOR_EVER, StreamPlan
-from windrow.columns.stretch import Reach, time_reach
+from windrow.columns.stream_plan import StreamPlan, overflow_is_null, reaches_of
 from windrow.errors import BadSpecification, Refused
 from windrow.rolling import Rolling
 from windrow.sequential import metadata
-from windrow.slides import Rows, Session, Time
+from windrow.slides import Rows, Time
 from windrow.spark import masked
 from windrow.spark.axis import axis, clock, quoted
 from windrow.spark.envelopes import (
@@ -37,7 +36,7 @@ from windrow.spark.stream_history import History
 from windrow.spark.stream_state import refuse_other_providers
 from windrow.spark.stream_worker import METRICS, OUTPUT, BucketProcessor, Extras
 from windrow.spark.tables import kinds_of, ready, refuse_without_tie
-from windrow.support import require, require_emission
+from windrow.support import refuse_on_streams
 from windrow.times import NANOSECONDS, Duration, clock_of, duration
 
 BUCKETS = 8
@@ -45,7 +44,6 @@ OBSERVED = "windrow"
 _WATERMARK = f"{RESERVED}watermark"
 _END_OF_TIME = "9999-01-01 00:00:00"
 _DELAY = "spark.watermarkDelayMs"
-_LONGEST = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -177,8 +175,7 @@ def planned(
     ``made``: columns that are not the stream's, but made for aggregates of some rows.
     """
     refuse(spec, schema, options)
-    if spec.overflow is None:
-        _overflow_is_null(spec)
+    overflow_is_null(spec)
     plain = T.StructType([f for f in schema.fields if f.name != options.flush])
     out = output_schema(_with_ticks(spec), plain)
     for option in ("late", "gone"):
@@ -195,7 +192,7 @@ def planned(
     arrow = to_arrow_schema(plain, timezone="UTC")
     buckets = options.buckets if spec.key else 1
     step, origin = _ticks(spec, schema)
-    reaches = _reaches(spec, schema)
+    reaches = reaches_of(spec, clock(schema, str(spec.time)))
     return StreamPlan(spec, arrow, reaches, buckets, step=step, origin=origin, made=made), out
 
 
@@ -225,15 +222,6 @@ def _ticks(spec: Rolling, schema: T.StructType) -> tuple[int, int]:
     return step, whole
 
 
-def _overflow_is_null(spec: Rolling) -> None:
-    """An error would come back at every restart."""
-    copies = {id(aggregate): copy.copy(aggregate) for aggregate in spec.aggregates}
-    for aggregate in copies.values():
-        aggregate.overflow = "null"
-    spec.aggregates = [copies[id(aggregate)] for aggregate in spec.aggregates]
-    spec.outputs = [(name, copies[id(a)], label) for name, a, label in spec.outputs]
-
-
 def _nullable(field: T.StructField, spec: Rolling, options: StreamOptions) -> T.StructField:
     """Late rows have no answers, and may have no time."""
     answers = {name for name, _, _ in spec.outputs}
@@ -243,20 +231,8 @@ def _nullable(field: T.StructField, spec: Rolling, options: StreamOptions) -> T.
 
 def refuse(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
     """Say what a stream cannot do, before it is started."""
-    for _, aggregate, label in spec.outputs:
-        require("Spark streams", aggregate.kind, spec.windows[label].kind)
+    refuse_on_streams(spec)
     spec.check_columns([*schema.names])
-    for label, window in spec.windows.items():
-        if window.after:  # type: ignore[union-attr]
-            raise Refused(f"window {label!r} looks ahead, at rows that have not come yet")
-        if isinstance(window, Rows) and window.within is None and _keeps_rows(spec, label):
-            raise Refused(
-                f"window {label!r} could reach back for ever: say how far on a stream, "
-                f'rows({window.n}, within="30d"), or within="ever"'
-            )
-    way: Any = spec.emit if spec.every is None else "every"
-    for _, aggregate, label in spec.outputs:
-        require_emission(way, aggregate.kind, spec.windows[label].kind)
     if options.late is not None and not spec.answers_rows:
         raise Refused("late= passes late rows on, and here no rows come out, but keys")
     if options.gone is not None and spec.emit != "changes":
@@ -281,14 +257,13 @@ def refuse_other_times(spec: Rolling, schema: T.StructType) -> None:
         )
 
 
-def _keeps_rows(spec: Rolling, label: str) -> bool:
-    """Whether any aggregate over a window looks at rows again: sequential ones do not."""
-    return any(a.kind != "sequential" for _, a, over in spec.outputs if over == label)
-
-
 def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: StreamOptions) -> None:
     """A watermark must come from somewhere, and from one place only."""
     assert spec.time is not None
+    if isinstance(spec.lateness, int):
+        raise BadSpecification(
+            f'lateness= needs a unit on Spark: "10 minutes", say, not {spec.lateness}'
+        )
     if spec.lateness is None:
         if _DELAY not in schema[spec.time].metadata:
             raise Refused(
@@ -309,27 +284,6 @@ def refuse_without_watermark(spec: Rolling, schema: T.StructType, options: Strea
             raise BadSpecification(f"flush={options.flush!r}: there is no such column")
         if not isinstance(schema[options.flush].dataType, T.BooleanType):
             raise BadSpecification(f"flush={options.flush!r}: the column must be boolean")
-
-
-def _reaches(spec: Rolling, schema: T.StructType) -> dict[str, Reach]:
-    assert spec.time is not None
-    ticks = clock(schema, spec.time)
-    out = {}
-    for label, given in spec.windows.items():
-        what = f"window {label!r}"
-        if isinstance(given, Rows) and given.within is None:
-            continue  # of sequential aggregates, which look at no row again
-        window = Time(given.within) if isinstance(given, Rows) and given.within else given
-        window = window.near if isinstance(window, Session) else window
-        assert isinstance(window, Time)
-        length = ticks.length(window.length, what)
-        ending = ticks.length(window.ending, what) if window.ending else 0
-        out[label] = reach = time_reach(window, label, length, ending)
-        if window.kind == "ever":
-            out[label] = replace(reach, start=-FOR_EVER)
-        elif -reach.start > _LONGEST:
-            raise BadSpecification(f"{what} is too long")
-    return out
 
 
 def watermarked(df: Any, spec: Rolling, schema: T.StructType, options: StreamOptions) -> Any:
@@ -422,7 +376,7 @@ def explain(spec: Rolling, df: Any, **given: Any) -> str:
     spec, schema = ready(spec, df)
     plan, out = planned(spec, schema, options)
     by = f"by {', '.join(spec.key)}" if spec.key else "without a key: one task"
-    lateness = spec.lateness.label if spec.lateness is not None else "as its watermark says"
+    lateness = getattr(spec.lateness, "label", "as its watermark says")
     lines = [
         f"Spark stream {by}, in {plan.buckets} buckets; rows may be late by {lateness}",
         f"answers come out {_WHEN[plan.emission]}",

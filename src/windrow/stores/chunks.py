@@ -81,20 +81,33 @@ class ChunkStore:
     log: Space
     waiting: Space
 
-    def __init__(self, store: Store, prefix: bytes = b"") -> None:
-        self._store, self._prefix = store, prefix
+    def __init__(self, store: Store, prefix: bytes = b"", later: bool = False) -> None:
+        self._store, self._prefix, self._later = store, prefix, later
         self._spaces = [StoreSpace(store, prefix, kind) for kind in (b"c", b"w")]
         self.log, self.waiting = self._spaces
+        self._head: bytes | None = None
+        self._written: bytes | None = None
 
     def load(self) -> bytes | None:
         """The head, where there is one."""
-        return self._store.get(head_key(self._prefix))
+        if self._head is None:
+            self._head = self._written = self._store.get(head_key(self._prefix))
+        return self._head
 
     def save(self, head: bytes) -> None:
-        """Write the head with all that changed, in one write."""
+        """The head and all that changed: written at once, or when it is said (``later``)."""
+        self._head = head
+        if not self._later:
+            self.write()
+
+    def write(self) -> None:
+        """Write the head with all that changed, in one write; refused if another one did."""
+        assert self._head is not None
+        key = head_key(self._prefix)
         changes = [item for space in self._spaces for item in space.changes.items()]
         puts = {key: data for key, data in changes if data is not None}
         deletes: Iterable[bytes] = [key for key, data in changes if data is None]
-        self._store.write({**puts, head_key(self._prefix): head}, deletes)
+        self._store.write({**puts, key: self._head}, deletes, expected=(key, self._written))
+        self._written = self._head
         for space in self._spaces:
             space.changes.clear()
