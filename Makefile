@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup java redis browser kafka demo package ready test test-slow bench bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
+.PHONY: setup java redis browser kafka demo package ready test test-slow bench bench-event-stream bench-spark bench-stream bench-stream-rules bench-approx-stream bench-stores bench-serving bench-kafka lint docs clean
 
 setup: $(STAMP)
 
@@ -52,10 +52,13 @@ lint: setup
 
 BENCHES := values columns numeric quantiles sharing filters rules approx
 
-bench: $(BENCHES:%=bench-%)
+bench: $(BENCHES:%=bench-%) bench-event-stream
 
 $(BENCHES:%=bench-%): bench-%: setup
 	$(BIN)/python -m benchmarks.$*
+
+bench-event-stream: setup
+	$(BIN)/python -m benchmarks.event_stream
 
 bench-spark: java
 	$(BIN)/python -m benchmarks.spark

@@ -66,6 +66,13 @@ PAGES = (
     Page("approx", "Counters with a proven error", "windrow.approx", _all("windrow.approx")),
     Page("stores", "Stores", "windrow.stores", _all("windrow.stores")),
     Page("columns", "Compiled kernels", "windrow.columns", ("warm_up",)),
+    Page("batches", "Tables in batches", "windrow.columns.batches", ("Batches",)),
+    Page(
+        "event_stream",
+        "Streams in this process",
+        "windrow.columns.event_stream",
+        ("EventStream",),
+    ),
     Page(
         "spark",
         "Spark",

@@ -50,11 +50,11 @@ class EventStream:
     >>> stream.finish()["x_sum_10"].to_pylist()
     [18.0]
 
-    The frontier is the latest time so far, less ``lateness=``. Rows before it are answered, by key
-    and in order of time; a row that comes behind it is in ``late`` until the next push, and in no
-    window. With ``emit="changes"``, ``emit="immediately"`` and ``every=`` answers come out as they
-    do on Spark streams (``docs/emission.md``); ``gone=`` names a column that says which keys have
-    no rows any more.
+    The frontier is the latest time so far, less ``lateness=``. Rows before it are answered, in
+    order of time; a row that comes behind it is in ``late`` until the next push, and in no window.
+    With ``emit="changes"``, ``emit="immediately"`` and ``every=`` answers come out as they do on
+    Spark streams (``docs/emission.md``); ``gone=`` names a column that says which keys have no rows
+    any more.
 
     ``store=`` and ``name=`` keep the state in a store. ``flush()`` writes it; opened again under
     its name, also after a crash, the stream goes on from there, and ``restored_through`` says how
@@ -161,6 +161,9 @@ class EventStream:
             gone = array_of(~np.asarray(turn.live, np.bool_))
             found = found.append_column(self._gone, gone)
         found = found.select(self._nothing.column_names)
+        times = time_column(found, self._time, None)[0]
+        if self._plan.emission != "immediately" and (np.diff(times) < 0).any():
+            found = found.take(array_of(np.argsort(times, kind="stable")))
         kinds = zip(self._nothing.schema, found.schema, strict=True)
         fields = [mine if pa.types.is_null(usual.type) else usual for usual, mine in kinds]
         return found.cast(pa.schema([field.with_nullable(True) for field in fields]))
