@@ -4,7 +4,10 @@ import copy
 import difflib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal
+
+import numpy as np
 
 from windrow.aggregates import Aggregate
 from windrow.aggregates.base import check_odd
@@ -16,8 +19,8 @@ from windrow.slides import Bounds, Kept, Rows, Session, Spec, Time, WindowSpec
 from windrow.times import Duration, Length, duration, unit_of
 from windrow.words import Lines, in_our_words
 
-Window = Spec | str
-"""What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``."""
+Window = Spec | str | timedelta | np.timedelta64
+"""What may stand for a window: ``wr.rows(100)``, ``wr.time("1h")``, ``"1h"``, a timedelta."""
 One = Aggregate | type[Aggregate]
 
 
@@ -305,12 +308,21 @@ class Rolling:
                     "rename it with .alias(...)"
                 )
 
+    def _shown(self, aggregate: Aggregate) -> str:
+        """An aggregate as it was given: over which windows, and under which name."""
+        over = [label for _, one, label in self.outputs if one is aggregate]
+        text = repr(aggregate)
+        if over != list(self.windows):
+            text += f".over({', '.join(map(repr, over))})"
+        return text + (f".alias({aggregate._alias!r})" if aggregate._alias else "")
+
     def __repr__(self) -> str:
         parts = [f"key={list(self.key)!r}"] if self.key else []
         parts += [f"time={self.time!r}"] if self.time else []
         parts += ["tie='any'"] if self.any_tie else []
         parts += [f"tie={list(self.tie)!r}"] if self.tie else []
-        parts += [f"windows={list(self.windows)!r}", f"aggregates={self.aggregates!r}"]
+        shown = ", ".join(map(self._shown, self.aggregates))
+        parts += [f"windows={list(self.windows)!r}", f"aggregates=[{shown}]"]
         for word, usual in _USUALLY.items():
             said = getattr(self, word)
             if said != usual:

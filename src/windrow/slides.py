@@ -1,8 +1,11 @@
 """Windows as a person says them: the last n rows, the last hour, and when rows leave them."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Integral
 from typing import Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
 
 from windrow.errors import BadSpecification
 from windrow.policies import Policy
@@ -368,10 +371,10 @@ def _amount(length: Duration | int) -> int:
 
 
 def as_window(candidate: Any) -> WindowSpec:
-    """A window, also from its short form: ``"1h"`` is ``time("1h")``, ``"ever"`` all so far."""
+    """A window, also from its short form: ``"1h"`` is ``time("1h")``, and so is a timedelta."""
     if isinstance(candidate, Spec):
         return cast(WindowSpec, candidate)
-    if isinstance(candidate, str):
+    if isinstance(candidate, str | timedelta | np.timedelta64 | Duration):
         return time(candidate)
     raise BadSpecification(
         f'{candidate!r} is not a window: write rows(100), time("1h") or just "1h"; '

@@ -1,6 +1,9 @@
 """A window that slides by itself: a policy, an algorithm, and values with times."""
 
+from datetime import timedelta
 from typing import Any, Literal, Self
+
+import numpy as np
 
 from windrow.aggregates import Aggregate, as_aggregate
 from windrow.durable import Durable
@@ -48,7 +51,7 @@ class Sliding:
 
     def __init__(
         self,
-        window: WindowSpec | str,
+        window: WindowSpec | str | timedelta | np.timedelta64,
         aggregate: Aggregate | type[Aggregate],
         algorithm: Any = "auto",
         latency: Latency = None,

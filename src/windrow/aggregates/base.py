@@ -10,6 +10,7 @@ promise and shows a counter-example when one is broken.
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
@@ -211,8 +212,12 @@ class Aggregate:
 
     @property
     def partial_schema(self) -> Schema:
-        """The declared schema, or the one that ``identity`` shows."""
-        return self.schema if self.schema is not None else Schema.like(self.identity)
+        """The declared schema, or the one that ``identity`` shows; named tuples stay such."""
+        schema = self.schema if self.schema is not None else Schema.like(self.identity)
+        make = getattr(self.identity, "_make", None)
+        if make is None or schema.bare or len(schema.fields) != len(self.identity):
+            return schema
+        return replace(schema, make=make)
 
     @property
     def approximation(self) -> str:
@@ -488,7 +493,7 @@ def as_aggregate(candidate: Any, in_rolling: bool = False) -> Aggregate:
     if candidate._where and not in_rolling:
         raise BadSpecification(
             f"{candidate!r}: where() is for Rolling, whose tables have the column; elsewhere "
-            "insert None for a row that does not count"
+            'insert None for a row that does not count, and count values with Count("x")'
         )
     if candidate.kind == "sequential" and not in_rolling:
         raise Refused(

@@ -11,8 +11,8 @@ format's version, what kind of thing it is and which aggregate wrote it, with a 
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -232,6 +232,8 @@ class Schema:
 
     fields: tuple[Field, ...]
     bare: bool = False
+    make: Callable[[Iterable[Any]], Any] | None = field(default=None, compare=False, repr=False)
+    """What makes a partial of its fields, where it is no plain tuple."""
 
     @staticmethod
     def single(type: str, name: str = "partial") -> "Schema":
@@ -322,6 +324,8 @@ class Schema:
             raise BadBytes("a presence flag is neither 0 nor 1: the bytes are damaged")
         columns = [field.read(r, full) for field in self.fields]
         items: Any = iter(columns[0] if self.bare else zip(*columns, strict=True))
+        if self.make is not None:
+            items = map(self.make, items)
         return [next(items) if flag else EMPTY for flag in flags]
 
 

@@ -17,7 +17,7 @@ from windrow.columns.answers import answer
 from windrow.columns.column import Column, array_of, numbers_of, plain_column, whole_column
 from windrow.columns.jit import njit
 from windrow.columns.masked import plain
-from windrow.columns.prepare import Prepared, same_clock
+from windrow.columns.prepare import Prepared, same_clock, same_keys
 from windrow.columns.ranges import Array, Ranges
 from windrow.columns.stretch import Part
 from windrow.errors import BadSpecification, BadValue, Refused
@@ -190,20 +190,33 @@ def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Tab
                 raise BadValue(
                     missing_label_times(names[name], f"{other.null_count:,} of {size:,}")
                 )
-            if other.type != array.type:
-                same_clock(array.type, name, other.type, names[name])
-                try:
-                    other = other.cast(array.type)
-                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                    raise BadSpecification(
-                        f"the labels' {names[name]!r} has type {other.type}, the events' {name!r} "
-                        f"has {array.type}: {error}"
-                    ) from error
+            if name != spec.time:
+                array, other = same_keys(name, array, names[name], other)
+            elif other.type != array.type:
+                array, other = _same_times(name, array, names[name], other)
         else:
             other = pa.nulls(size, array.type)
         columns[name] = pa.concat_arrays([array, other])
     flags = np.arange(events.num_rows + size) >= events.num_rows
     return pa.table(columns | {IS_LABEL: array_of(flags)})
+
+
+def _same_times(name: str, ours: pa.Array, theirs: str, other: pa.Array) -> tuple[Any, Any]:
+    """Times of events and labels in the finer of two units."""
+    same_clock(ours.type, name, other.type, theirs)
+    kind = ours.type
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(other.type):
+        units = ("s", "ms", "us", "ns")
+        kind = pa.timestamp(max(kind.unit, other.type.unit, key=units.index), kind.tz)
+    elif pa.types.is_integer(kind) and pa.types.is_integer(other.type):
+        kind = pa.int64()
+    try:
+        return ours.cast(kind), other.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise BadSpecification(
+            f"the labels' {theirs!r} has type {other.type}, the events' {name!r} has "
+            f"{ours.type}: {error}"
+        ) from error
 
 
 def _answer_names(spec: Rolling) -> set[str]:

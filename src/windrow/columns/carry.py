@@ -181,7 +181,7 @@ class Carry:
         assert self.spec.time is not None
         ready = engine.prepare(self.spec, table)
         out = pa.table(self._answers(self.spec, ready))
-        ticks = time_column(out, self.spec.time, None)[0]
+        ticks = time_column(out, self.spec.time, self.spec.unit)[0]
         keep = np.ones(len(ticks), np.bool_)
         keep &= True if after is None else ticks > after
         keep &= True if before is None else ticks < before

@@ -216,13 +216,60 @@ def time_column(table: pa.Table, name: str, unit: str | None) -> tuple[Array, Cl
 
 
 def same_clock(kind: pa.DataType, name: str, other: pa.DataType, theirs: str) -> None:
-    """Refuse to compare times with a zone and times without: nobody said which zone is meant."""
+    """Refuse to compare times that do not count alike, and those of which one has a zone."""
     both = pa.types.is_timestamp(kind) and pa.types.is_timestamp(other)
     if both and (kind.tz is None) != (other.tz is None):
         raise BadSpecification(
             f"column {theirs!r} has type {other}, and column {name!r} has {kind}: one has a zone, "
             "the other has none. Give both one, or neither"
         )
+    days = pa.types.is_date(other) and (pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    if not both and not days and not (_is_plain_number(kind) and _is_plain_number(other)):
+        raise BadSpecification(
+            f"column {theirs!r} has type {other}, and the times of column {name!r} are {kind}: "
+            "convert one of them"
+        )
+
+
+def _is_plain_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+_LIKE = (
+    _is_plain_number,
+    lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    *(pa.types.is_decimal, pa.types.is_timestamp, pa.types.is_date, pa.types.is_time),
+    pa.types.is_duration,
+)
+"""Types whose values are compared."""
+
+
+def same_keys(name: str, ours: pa.Array, theirs: str, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Two columns of keys in one type, in which every value is what it was."""
+    a, b = ours.type, other.type
+    if a == b:
+        return ours, other
+    nothing = pa.types.is_null(a) or pa.types.is_null(b)
+    if not nothing and not any(like(a) and like(b) for like in _LIKE):
+        raise BadSpecification(
+            f"the labels' {theirs!r} has type {b}, the events' {name!r} has {a}: convert one of "
+            "them, they are never the same"
+        )
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
+        same_clock(a, name, b, theirs)
+    whole = pa.types.is_integer(a) and pa.types.is_integer(b)
+    unsigned = pa.types.is_uint64(a) or pa.types.is_uint64(b)
+    tried = [a, b] if not whole else [pa.decimal128(20, 0) if unsigned else pa.int64()]
+    for kind in tried:
+        try:
+            return ours.cast(kind), other.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as found:
+            error = found
+    raise BadSpecification(
+        f"the labels' {theirs!r} has type {b}, the events' {name!r} has {a}, and not all of their "
+        f"values have a place in one of them: {error}. Convert one of them"
+    ) from error
 
 
 def _nanoseconds(floats: Any, factor: int) -> tuple[Any, Any]:

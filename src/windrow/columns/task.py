@@ -159,7 +159,9 @@ class Task:
         kind = answer_type(self.aggregate, kinds)
         if kind is not None and pa.types.is_decimal(kind):
             limit = 10 ** (kind.precision - kind.scale)
-            large = np.array([a is not None and abs(a) >= limit for a in answers], np.bool_)
+            large = np.array(
+                [a is not None and a.copy_abs() >= limit for a in answers], np.bool_
+            )  # abs() would round to the digits of a context
             gone = too_large(self, large, None, answers.__getitem__, str(kind))
             if gone is not None:
                 answers = [None if bad else a for a, bad in zip(answers, gone, strict=True)]

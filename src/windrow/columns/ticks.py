@@ -11,11 +11,11 @@ from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.engine import lengths
 from windrow.columns.jit import njit
 from windrow.columns.prepare import Prepared
-from windrow.columns.ranges import Ranges, thread_count
+from windrow.columns.ranges import Array, Ranges, thread_count
 from windrow.errors import BadSpecification
 from windrow.rolling import Rolling
 from windrow.slides import Session, Time
-from windrow.times import NANOSECONDS, Clock, clock_of
+from windrow.times import NANOSECONDS, Clock, clock_of, unit_of
 
 _MOST_TICKS = 1 << 31
 _LIMIT = 1 << 62
@@ -102,11 +102,20 @@ def run_ticks(spec: Rolling, table: Prepared) -> dict[str, pa.Array]:
     rows = first_rows if table.order is None else table.order[first_rows]
     for name in spec.key:
         out[name] = plain_column(table.table[name]).take(array_of(rows))
-    out[spec.time] = typed(ticks, None, kind) if not pa.types.is_floating(kind) else array_of(ticks)
+    out[spec.time] = _times(ticks, kind, spec.unit)
     for name, aggregate, label in spec.outputs:
         out[name] = answer(aggregate, table, ranges[label], spec.min_rows)
     keep = array_of(live)
     return {name: array.filter(keep) for name, array in out.items()}
+
+
+def _times(ticks: Array, kind: pa.DataType, unit: str | None) -> pa.Array:
+    """Ticks as the table's times are; of floats the nearest, in their unit."""
+    if not pa.types.is_floating(kind):
+        return typed(ticks, None, kind)
+    factor = NANOSECONDS[unit_of(unit)]
+    whole, rest = np.divmod(ticks, factor)
+    return array_of(whole + rest / factor).cast(kind)
 
 
 def _check_reach(table: Prepared, step: int, reach: int) -> None:

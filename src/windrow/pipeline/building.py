@@ -138,7 +138,10 @@ def built(document: Document) -> Pipeline | None:
     if source is None:
         return None
     if features is None:  # there are mistakes, so it will not run; the rest can still be looked at
-        features = Rolling(windows=[slides.rows(1)], aggregates=[Count()])
+        given = data["features"] if isinstance(data.get("features"), dict) else {}
+        said = {w: given[w] for w in ("key", "time") if w in given}
+        said = {w: k for w, k in said.items() if not document.has_mistake(("features", w))}
+        features = Rolling(windows=[slides.rows(1)], aggregates=[Count()], **said)
     pipeline = Pipeline(
         file=document.file,
         name=_text(data, "name") or document.file.rpartition("/")[2].removesuffix(".toml"),

@@ -136,18 +136,22 @@ def check_types(document: Document, pipeline: Pipeline, schema: Any) -> None:
     words: dict[str, Any] = {"time": spec.time, "unit": spec.unit}
     if spec.time is not None and spec.time not in schema.names:
         return
-    if document.has_mistake(("features", "windows"), ("features", "aggregates")):
-        return
     windows, aggregates = list(spec.windows.items()), spec.aggregates
+    given = document.data["features"]
+    told = [len(given.get(word, ())) for word in ("windows", "aggregates")]
+    if [len(windows), len(aggregates)] != told:
+        return  # some are so wrong that the others have other places here than in the file
     for place, (label, window) in enumerate(windows):
         if all(column in schema.names for column in window_columns(window)):
             alone = Rolling(windows={label: window}, aggregates=[Count().alias("rows")], **words)
             if not _runs(document, ("features", "windows", place), alone, empty, schema):
                 return  # the same mistake for all
     for place, aggregate in enumerate(aggregates):
-        if all(column in schema.names for column in aggregate.reads):
+        path: Path = ("features", "aggregates", place)
+        known = all(column in schema.names for column in aggregate.reads)
+        if known and not document.has_mistake(path):
             alone = Rolling(windows=[one_row(1)], aggregates=[aggregate])
-            _runs(document, ("features", "aggregates", place), alone, empty, schema)
+            _runs(document, path, alone, empty, schema)
 
 
 def _runs(document: Document, path: Path, spec: Rolling, empty: Any, schema: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from windrow.aggregates import EMPTY, Aggregate, Count, Max, Min, Sum
 from windrow.errors import WindrowError
+from windrow.rules.key_state import NO_KEY
 from windrow.shared import Hub, Query
 from windrow.slides import Time
 from windrow.times import is_missing
@@ -37,6 +38,8 @@ class Kept:
         """The rows that a hub has."""
         rows = []
         for key in hub.keys:
+            if key == NO_KEY:
+                continue
             stream = hub.substream(key)
             assert stream is not None
             line, held = stream.line, stream.held[query.names[0]]

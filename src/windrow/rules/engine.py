@@ -10,7 +10,7 @@ from windrow.errors import BadSpecification, BadValue
 from windrow.rules.candidates import Candidates
 from windrow.rules.expression import Reader, Threshold
 from windrow.rules.instant import Features, Instant
-from windrow.rules.key_state import KeyState
+from windrow.rules.key_state import NO_KEY, KeyState, told
 from windrow.rules.moments import Moments
 from windrow.rules.rule import Change, Rule, as_rule
 from windrow.rules.table import Table
@@ -18,6 +18,7 @@ from windrow.rules.thresholds import Thresholds
 from windrow.shared import EACH, Hub
 from windrow.shared.line import Window, as_suffix_or_historical
 from windrow.shared.query import as_key
+from windrow.times import is_missing
 from windrow.words import Lines
 
 
@@ -151,7 +152,7 @@ class Rules:
         if group is not None and rule.simple:
             state.make_room(group.slot + 1)
             state.values[group.slot] = value
-            changes.append(Change(rule.name, key, True, self._hub.shown(now)))
+            changes.append(Change(rule.name, told(key), True, self._hub.shown(now)))
         else:
             self._settle(rule, key, state, instant, now, changes)
         self._schedule(key, state, instant)
@@ -165,7 +166,7 @@ class Rules:
             query = self._features.queries[threshold.operand.feature]
             found = self._candidates.keys(query, threshold.sign, threshold.number)
             if found is not None:
-                there = (key for key in found if key in self._states)
+                there = (key for key in (*found, NO_KEY) if key in self._states)
                 return sorted(there, key=lambda key: self._states[key].number)
         return list(self._states)
 
@@ -214,7 +215,7 @@ class Rules:
     @property
     def keys(self) -> list[Any]:
         """The keys that have rows in a window."""
-        return list(self._states)
+        return [told(key) for key in self._states]
 
     def __len__(self) -> int:
         return len(self._table)
@@ -241,7 +242,8 @@ class Rules:
             state.row = dict(row)  # whoever gave it may use it again
             if self._moments.disturbed_by(row):
                 self._become_restless()
-            self._candidates.insert(key, row, moment)
+            if key != NO_KEY:  # which filters are not told, and every new rule is asked about
+                self._candidates.insert(key, row, moment)
             self._evaluate(key, state, moment, changes)
         return changes
 
@@ -262,8 +264,7 @@ class Rules:
             if column is not None and column not in row:
                 raise BadValue(f"the event has no {column!r}; it has {', '.join(map(repr, row))}")
         key = as_key(row[self._key])
-        if key is None:
-            raise BadValue(f"the event has no key: {self._key!r} is missing in {dict(row)!r}")
+        key = NO_KEY if is_missing(key) else key
         at = row[self._time] if self._time is not None else None
         return key, at
 
@@ -307,8 +308,8 @@ class Rules:
             values[group.slot] = new if passes else None  # rules that come later find no old news
             if started or stopped:
                 at = self._hub.shown(now)
-                changes += [Change(rules[n].name, key, False, at) for n in stopped]
-                changes += [Change(rules[n].name, key, True, at) for n in started]
+                changes += [Change(rules[n].name, told(key), False, at) for n in stopped]
+                changes += [Change(rules[n].name, told(key), True, at) for n in started]
         for rule in self._table.to_settle(state, instant):
             self._settle(rule, key, state, instant, now, changes)
 
@@ -325,7 +326,7 @@ class Rules:
         if rule.number not in state.firing:
             if rule.when.evaluate(instant) is True:
                 state.firing.add(rule.number)
-                changes.append(Change(rule.name, key, True, self._hub.shown(now)))
+                changes.append(Change(rule.name, told(key), True, self._hub.shown(now)))
             return
         if rule.until is not None:
             stops = rule.until.evaluate(instant) is True
@@ -333,7 +334,7 @@ class Rules:
             stops = rule.when.evaluate(instant) is not True
         if stops:
             state.firing.discard(rule.number)
-            changes.append(Change(rule.name, key, False, self._hub.shown(now)))
+            changes.append(Change(rule.name, told(key), False, self._hub.shown(now)))
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -376,7 +377,7 @@ class Rules:
         if state is not None:
             at = self._hub.shown(self._hub.now_ticks)
             rules = self._table.firing(state)
-            self._left += [Change(rule.name, key, False, at) for rule in rules]
+            self._left += [Change(rule.name, told(key), False, at) for rule in rules]
 
     def _taken_leave(self) -> list[Change]:
         """What stopped because its key was dropped."""
@@ -405,7 +406,7 @@ class Rules:
     def firing(self) -> list[tuple[str, Any]]:
         """The pairs of rule and key that fire now."""
         return [
-            (rule.name, key)
+            (rule.name, told(key))
             for key, state in self._states.items()
             for rule in self._table.firing(state)
         ]

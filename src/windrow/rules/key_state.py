@@ -20,3 +20,12 @@ class KeyState:
         """For the values of so many slots."""
         if len(self.values) < slots:
             self.values += [None] * (slots - len(self.values))
+
+
+NO_KEY = ("windrow: no key",)
+"""Stands for a missing key, which is a key: for a hub None is the whole stream."""
+
+
+def told(key: Any) -> Any:
+    """A key as people have it."""
+    return None if key == NO_KEY else key
