@@ -237,6 +237,30 @@ def test_sums_that_are_too_large_are_null_and_counted() -> None:
     assert stream.overflows == 1
 
 
+@pytest.mark.parametrize("emit", [{}, {"emit": "changes"}])
+def test_a_stream_that_never_ends_keeps_what_its_windows_need(emit: Any) -> None:
+    """Neither cells nor notes of those that are gone."""
+    chosen = {"w": wr.time(30), "s": wr.session(3), "e": "ever", "r": wr.rows(3, within=20)}
+    stream = wr.Rolling(**COMMON | {"windows": chosen}, **emit).stream()
+    sizes = []
+    for turn in range(400):
+        rows = [(f"k{(turn + n) % 9}", 4 * turn + n % 4, 1.0) for n in range(8)]
+        stream.push(table_of(*rows))
+        cells = [stream._bucket.log, stream._bucket.waiting]
+        sizes.append(sum(len(part) for cell in cells for part in cell.saved()[:3]))
+    assert max(sizes[200:]) <= max(sizes[20:200]) + 4
+
+
+def test_late_rows_of_keys_have_the_columns_that_came() -> None:
+    spec = wr.Rolling(
+        **COMMON | {"aggregates": [wr.Sum("x").where("k", "a"), wr.Count()]}, emit="changes"
+    )
+    stream = spec.stream()
+    stream.push(table_of(("a", 50, 1.0)))
+    stream.push(table_of(("a", 1, 2.0), ("b", 51, 1.0)))
+    assert stream.late.to_pylist() == [{"k": "a", "t": 1}]
+
+
 # --- what raises is taken back --------------------------------------------------------------------
 
 

@@ -165,7 +165,10 @@ class Cells:
         if number not in self.sizes and self._changed.get(number) is None:
             self._read(number)  # to know how many bytes become free
         self._known.pop(number, None)
-        self._changed[number] = None
+        if number in self.sizes:
+            self._changed[number] = None
+        else:  # the store never had it
+            del self._changed[number]
 
     def clear(self, size: int) -> None:
         """Forget everything, which took so many bytes in the store."""

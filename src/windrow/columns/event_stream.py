@@ -123,7 +123,10 @@ class EventStream:
         return self._turn([], reached if frontier is None else max(frontier, reached))
 
     def finish(self) -> pa.Table | None:
-        """No more rows will come: what is left; None where nothing ever came."""
+        """No more rows will come: what is left; None where nothing ever came.
+
+        A store stays as it was at the last flush.
+        """
         if self._bucket is None and not self._closed:
             return None
         out = self._turn([], self._end(self._require_open().head))
@@ -244,7 +247,7 @@ class EventStream:
             used = {*spec.key, self._time, *spec.tie}
             used |= {column for aggregate in planned.aggregates for column in aggregate.columns}
             rows = pa.schema([field for field in rows if field.name in used])
-            self._came = list(rows.names)
+            self._came = [name for name in rows.names if name in schema.names]
         if _depends_on_order(planned):
             planned.tie = (*planned.tie, ARRIVAL)
             rows = rows.append(pa.field(ARRIVAL, pa.int64()))
