@@ -54,6 +54,16 @@ def test_every_example_is_listed_and_tested() -> None:
 # --- in process -----------------------------------------------------------------------------------
 
 
+def test_visits_as_they_come(capfd: pytest.CaptureFixture[str]) -> None:
+    example("visits_as_they_come").main()
+    out, errors = capfd.readouterr()
+    assert errors == ""  # Arrow warns of columns that are not aligned
+    assert "life 2: goes on behind click 4,000" in out
+    assert out.endswith(
+        "17 late clicks left out; the table of the others has the same answers: True\n"
+    )
+
+
 def test_the_first_window_prints_a_line_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "first_window").count("█") > 100
 

@@ -94,7 +94,7 @@ def _widened(table: pa.Table, wide: pa.Schema) -> pa.Table:
 def decoded(data: bytes, what: str) -> "Cell":
     """What ``encoded`` wrote."""
     reader = unframe(_KIND, _OWNER, data, what)
-    payload = pa.py_buffer(reader.data).slice(reader.position)
+    payload = pa.py_buffer(reader.data[reader.position :])  # a copy, whose numbers are aligned
     table = pa.ipc.open_stream(payload).read_all()
     metadata = dict(table.schema.metadata or {})
     if _SCHEMA in metadata:
