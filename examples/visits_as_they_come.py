@@ -3,8 +3,8 @@
     python examples/visits_as_they_come.py
 
 A morning of clicks of two hundred visitors is made up. Each click is answered with its visit so far
-(a session: no pause of more than fifteen minutes) and the visitor's last hour. Half way the process
-"dies": what was not flushed is lost, and the clicks behind it come again, as a queue would send them.
+(a session: no pause of more than fifteen minutes) and the visitor's last hour. Halfway the process
+"dies": what was not flushed is lost, and the clicks behind it come again, as a queue sends them.
 """
 
 import tempfile
