@@ -1,5 +1,7 @@
 """A table fed batch by batch: the same answers as in one call, with only the live rows kept."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -57,14 +59,9 @@ class Batches:
         """How many rows are kept for windows to come, answered or not."""
         return 0 if self._kept is None else int(self._kept.num_rows)
 
-    def push(self, batch: pa.Table | pa.RecordBatch) -> pa.Table:
+    def push(self, batch: Any) -> pa.Table:
         """Take a batch; return the rows that are now certain, with their answers."""
-        if isinstance(batch, pa.RecordBatch):
-            batch = pa.Table.from_batches([batch])
-        if not isinstance(batch, pa.Table):
-            raise BadSpecification(
-                f"stream() takes pyarrow tables and batches, not {type(batch).__name__}"
-            )
+        batch = as_table(batch)
         kept = self._kept
         if kept is not None and batch.schema != kept.schema:
             raise BadSpecification(
@@ -182,3 +179,18 @@ class Batches:
         out: Array = np.empty(ready.size, np.bool_)
         out[ready.order] = sorted_rows
         return out
+
+
+def as_table(batch: Any) -> pa.Table:
+    """A batch as a table: of Arrow, or what gives itself to Arrow (frames of pandas and Polars)."""
+    if isinstance(batch, pa.Table):
+        return batch
+    if isinstance(batch, pa.RecordBatch):
+        return pa.Table.from_batches([batch])
+    if hasattr(batch, "__arrow_c_stream__"):
+        return pa.table(batch)
+    raise BadSpecification(
+        "stream() takes tables of Arrow, and what gives itself to Arrow as frames of pandas and "
+        f"Polars do, not {type(batch).__name__}; of dicts make one with "
+        "pyarrow.Table.from_pylist(rows, schema=...)"
+    )

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.columns import engine
+from windrow.columns.batches import as_table
 from windrow.columns.bucket import Bucket
 from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.masked import plain
@@ -90,7 +91,7 @@ class EventStream:
 
     def push(self, batch: Any) -> pa.Table:
         """Take rows, and return what the frontier has passed; rows that raise are not taken."""
-        table = _as_table(batch)
+        table = as_table(batch)
         bucket = self._opened(table.schema)
         if table.schema != self._schema:
             raise BadSpecification(
@@ -290,19 +291,6 @@ def _refuse(spec: Rolling, gone: Any, store: Any, name: Any) -> None:
         raise BadSpecification(
             f'store= is a store, as in windrow.stores.Rocks("folder"), not {store!r}'
         )
-
-
-def _as_table(batch: Any) -> pa.Table:
-    if isinstance(batch, pa.Table):
-        return batch
-    if isinstance(batch, pa.RecordBatch):
-        return pa.Table.from_batches([batch])
-    if hasattr(batch, "__arrow_c_stream__"):
-        return pa.table(batch)
-    raise BadSpecification(
-        f"stream() takes tables of Arrow (and what gives itself to Arrow), not "
-        f"{type(batch).__name__}; of dicts, pyarrow.Table.from_pylist(rows, schema=...)"
-    )
 
 
 def _shown(schema: pa.Schema) -> str:
