@@ -496,7 +496,7 @@ def test_refused_when_built_or_called() -> None:
         spec(table)
     with pytest.raises(Refused, match=r"as_of\(\): window 'w' is kept by policies"):
         spec.as_of(table, table)
-    with pytest.raises(BadSpecification, match=r"stream\(\): windows of rows and of time only"):
+    with pytest.raises(BadSpecification, match=r"stream\(\): windows of rows, of time and of"):
         spec.stream()
 
 
