@@ -263,13 +263,11 @@ CHANGED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "says"), CHANGED, ids=[str(i) for i in range(len(CHANGED))])
-def test_what_may_change_between_two_runs(changed: Any, says: str | None) -> None:
-    common: dict[str, Any] = {
-        "windows": {"ever": wr.time("ever"), "w": wr.time(8)},
-        "aggregates": [wr.Sum("x"), wr.Count()],
-    }
-    table = small_table([(n % 3, n) for n in range(60)])
+def run_twice(
+    common: dict[str, Any], changed: dict[str, Any], says: str | None, keys: int = 3
+) -> None:
+    """A bucket that goes on with a changed specification, or says why it cannot."""
+    table = small_table([(n % keys, n) for n in range(60)])
     stream = Stream(plan_of(small_spec(**common), SCHEMA))
     stream.turn(table.slice(0, 20), 10)
     stream.turn(table.slice(20, 15), 30)
@@ -283,6 +281,15 @@ def test_what_may_change_between_two_runs(changed: Any, says: str | None) -> Non
     later.turn(table.slice(35), 50)
     later.end()
     assert_same(later.found(), spec(table).slice(30), spec)
+
+
+@pytest.mark.parametrize(("changed", "says"), CHANGED, ids=[str(i) for i in range(len(CHANGED))])
+def test_what_may_change_between_two_runs(changed: Any, says: str | None) -> None:
+    common: dict[str, Any] = {
+        "windows": {"ever": wr.time("ever"), "w": wr.time(8)},
+        "aggregates": [wr.Sum("x"), wr.Count()],
+    }
+    run_twice(common, changed, says)
 
 
 @pytest.mark.parametrize("emit", ["rows", "changes"])
@@ -377,28 +384,41 @@ def looked_up(
         assert equal(value, wanted[name][0].as_py()), name
 
 
-def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
-    """Restarted in the middle, then with other buckets: always the bits of the table."""
-    table, spec = random_stream(300, 6, 8, 20.0), streamed()
+def stream_goes_on(
+    spark: Any,  # noqa: F811
+    folder: Any,
+    made: Any,
+    explained: str,
+    keys: tuple[int, ...] = (1,),
+) -> None:
+    """Restarted in the middle, then with other buckets: always the bits of the table.
+
+    ``made(*more)`` makes the specification, with more aggregates.
+    """
+    table, spec = random_stream(300, 6, 8, 20.0), made()
     wanted = spec(table)
     parts = split(table, 5, 1)
-    one = Pipe(spark, tmp_path / "one", "end").feed(*parts[:3])
-    assert "from a total for each key" in spec.explain(one.stream())
+    one = Pipe(spark, folder / "one", "end").feed(*parts[:3])
+    assert explained in spec.explain(one.stream())
     one.run(spec, buckets=2)
     assert "hour" in str(wr.spark.state(str(one.checkpoint), spark))
-    looked_up(spark, one, spec, table)
+    for key in keys:
+        looked_up(spark, one, spec, table, key)
     one.feed(parts[3]).run(spec, buckets=2)
     done = set(one.found()["id"].to_pylist())
     answered = [number in done for number in table["id"].to_pylist()]
     assert_same(one.found(), wanted.filter(pa.array(answered)), spec)
-    other = Pipe(spark, tmp_path / "other", "end").feed(parts[4], end=True)
+    other = Pipe(spark, folder / "other", "end").feed(parts[4], end=True)
     columns = StructType([field for field in other.schema.fields if field.name != "end"])
     history = wr.spark.history(str(one.checkpoint), columns, spark)
     other.run(spec, buckets=3, history=history)
     assert_same(other.found(), wanted.filter(pa.array([not a for a in answered])), spec)
-    more = streamed(wr.Min("x"))
     with pytest.raises(Refused, match="window 'all': the history has no totals of"):
-        more(other.stream(), flush="end", history=history)
+        made(wr.Min("x"))(other.stream(), flush="end", history=history)
+
+
+def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
+    stream_goes_on(spark, tmp_path, streamed, "from a total for each key")
 
 
 def test_refused_on_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811

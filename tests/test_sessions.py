@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 import windrow as wr
 from tests.buckets import (
@@ -39,11 +38,10 @@ from tests.spark_session import (
     random_table,
     spark,  # noqa: F401
 )
-from tests.stream_session import Pipe, random_stream, split
+from tests.stream_session import Pipe, random_stream
 from tests.tables import expected, members, session
-from tests.test_ever import looked_up
+from tests.test_ever import run_twice, stream_goes_on
 from windrow.columns import key_chunks
-from windrow.columns.bucket import Bucket
 from windrow.errors import BadSpecification, Refused, WindrowError
 from windrow.windows import RunningTotal
 from windrow.windows.compare import equal
@@ -337,20 +335,7 @@ def test_what_may_change_between_two_runs(changed: Any, says: str | None) -> Non
         "windows": {"visit": wr.session(5), "w": wr.time(8)},
         "aggregates": [wr.Sum("x"), wr.Count()],
     }
-    table = small_table([(n % 7, n) for n in range(60)])
-    stream = Stream(plan_of(small_spec(**common), SCHEMA))
-    stream.turn(table.slice(0, 20), 10)
-    stream.turn(table.slice(20, 15), 30)
-    spec = small_spec(**(common | changed))
-    plan = plan_of(spec, SCHEMA)
-    if says is not None:
-        with pytest.raises(Refused, match=says):
-            Bucket(plan, stream.store)
-        return
-    later = Stream(plan, stream.store)
-    later.turn(table.slice(35), 50)
-    later.end()
-    assert_same(later.found(), spec(table).slice(30), spec)
+    run_twice(common, changed, says, keys=7)
 
 
 # --- Spark ----------------------------------------------------------------------------------------
@@ -417,28 +402,8 @@ def streamed(*more: Any) -> wr.Rolling:
 
 
 def test_spark_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
-    """Restarted in the middle, then with other buckets: always the bits of the table."""
-    table, spec = random_stream(300, 6, 8, 20.0), streamed()
-    wanted = spec(table)
-    parts = split(table, 5, 1)
-    one = Pipe(spark, tmp_path / "one", "end").feed(*parts[:3])
-    assert "from a total for each key's session" in spec.explain(one.stream())
-    one.run(spec, buckets=2)
-    assert "all" in str(wr.spark.state(str(one.checkpoint), spark))
-    for key in (3, 5, 7):
-        looked_up(spark, one, spec, table, key)
-    one.feed(parts[3]).run(spec, buckets=2)
-    done = set(one.found()["id"].to_pylist())
-    answered = [number in done for number in table["id"].to_pylist()]
-    assert_same(one.found(), wanted.filter(pa.array(answered)), spec)
-    other = Pipe(spark, tmp_path / "other", "end").feed(parts[4], end=True)
-    columns = StructType([field for field in other.schema.fields if field.name != "end"])
-    history = wr.spark.history(str(one.checkpoint), columns, spark)
-    other.run(spec, buckets=3, history=history)
-    assert_same(other.found(), wanted.filter(pa.array([not a for a in answered])), spec)
-    more = streamed(wr.Min("x"))
-    with pytest.raises(Refused, match="window 'all': the history has no totals of"):
-        more(other.stream(), flush="end", history=history)
+    explained = "from a total for each key's session"
+    stream_goes_on(spark, tmp_path, streamed, explained, keys=(3, 5, 7))
 
 
 def test_refused_on_streams(spark: Any, tmp_path: Any) -> None:  # noqa: F811
