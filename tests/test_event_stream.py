@@ -22,7 +22,7 @@ from tests.emission_oracle import Changes, Immediately
 from tests.pairs import GeoMean
 from tests.spark_session import AGGREGATES, STRUCTURES, assert_same, random_table
 from tests.test_emission import EXACT, assert_rows, lists, only_times
-from windrow.errors import BadSpecification, Refused, StoreConflict, WindrowError
+from windrow.errors import BadSpecification, BadValue, Refused, StoreConflict, WindrowError
 
 ALL = [*AGGREGATES, *STRUCTURES, GeoMean("p")]
 
@@ -387,16 +387,148 @@ def test_two_writers_and_other_specifications(opened: Any) -> None:
         two.flush()
     one.close()
     two.close()
-    other = wr.Rolling(**COMMON | {"windows": [wr.time(90)]}).stream(store=opened(), name="one")
     with pytest.raises(Refused, match="looks back further than any time window"):
-        other.push(table_of())
-    other.close()
+        wr.Rolling(**COMMON | {"windows": [wr.time(90)]}).stream(store=opened(), name="one")
     less = wr.Rolling(**COMMON | {"aggregates": [wr.Sum("x")], "windows": [wr.time(4)]})
     with less.stream(store=opened(), name="one") as stream:
         assert stream.push(table_of(("a", 31, 8.0), ("b", 60, 0.0)))["x_sum_4"].to_pylist() == [
             4.0,
             12.0,
         ]
+
+
+def test_who_opened_before_another_wrote_is_told() -> None:
+    """What it would push again is in already."""
+    store = wr.stores.Memory()
+    spec = wr.Rolling(**COMMON)
+    rows = table_of(("a", 1, 1.0), ("a", 20, 1.0))
+    for _ in range(2):  # with nothing in the store, and with something
+        one, two = (spec.stream(store=store, name="s") for _ in range(2))
+        two.push(rows)
+        two.flush()
+        one.push(rows.slice(1))
+        with pytest.raises(StoreConflict):
+            one.flush()
+        rows = table_of(("a", 30, 1.0))
+
+
+def test_a_stream_that_is_opened_again_knows_how_it_stands() -> None:
+    store = wr.stores.Memory()
+    spec = wr.Rolling(**COMMON)
+    with spec.stream(store=store, name="s") as stream:
+        stream.push(table_of(("a", 1, 1.0), ("a", 20, 2.0)))
+    again = spec.stream(store=store, name="s")
+    found = (again.restored_through, again.waiting_rows, again.frontier)
+    assert found == (2, 1, 15)
+    assert again.finish().to_pylist() == [
+        {"k": "a", "t": 20, "x": 2.0, "x_sum_10": 2.0, "count_10": 1}
+    ]
+    once_more = spec.stream(store=store, name="s")
+    assert once_more.advance(40)["t"].to_pylist() == [20]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_aggregates_that_depend_on_order_come_and_go(first: bool) -> None:
+    store = wr.stores.Memory()
+    both, alone = [wr.Sum("x"), wr.Last("x")], [wr.Sum("x")]
+    rows = table_of(("a", 1, 1.0), ("a", 20, 2.0), ("a", 20, 4.0))
+    for aggregates in (both, alone) if first else (alone, both):
+        spec = wr.Rolling(**COMMON | {"aggregates": aggregates})
+        with spec.stream(store=store, name="s") as stream:
+            out = stream.push(rows)
+            rows = rows.slice(0, 0)
+            last = stream.advance(40)
+    assert out.num_rows == 0
+    assert last.num_rows == 0 or last["x_sum_10"].to_pylist() == [6.0, 6.0]
+
+
+def test_a_first_push_that_raises_leaves_the_columns_open() -> None:
+    stream = wr.Rolling(
+        time="t", windows=[wr.time(10)], aggregates=[Picky("x")], lateness=5
+    ).stream()
+    with pytest.raises(ValueError, match="a half"):
+        stream.push(pa.table({"t": [1, 2, 100], "x": [0.5, 0.5, 1.0], "junk": [1, 2, 3]}))
+    found = stream.push(pa.table({"t": [1, 100], "x": [1.0, 1.0]}))
+    assert found.column_names == ["t", "x", "x_picky_10"]
+
+
+@pytest.mark.parametrize("emit", [{}, {"emit": "changes"}, {"emit": "immediately"}, {"every": 5}])
+def test_frames_of_polars_with_texts(emit: Any) -> None:
+    kinds = pl.Enum(["a", "b"])
+    frame = pl.DataFrame(
+        {
+            "k": ["b", "a", "b"],
+            "e": pl.Series(["a", "b", "a"], dtype=kinds),
+            "l": [["x"], [], ["y", "z"]],
+            "t": [1, 2, 20],
+            "x": [1.0, 2.0, 3.0],
+        }
+    )
+    spec = wr.Rolling(
+        key=["k", "e"],
+        time="t",
+        windows=[wr.time(30)],
+        aggregates=[wr.Sum("x"), wr.Last("k"), wr.Max("e").alias("most")],
+        lateness=5,
+        **emit,
+    )
+    stream = spec.stream()
+    found = pa.concat_tables([stream.push(frame), stream.push(frame.clear()), stream.finish()])
+    assert found.num_rows
+    if not emit:
+        assert found["k_last_30"].to_pylist() == ["b", "a", "b"]
+        assert found["l"].to_pylist() == [["x"], [], ["y", "z"]]
+
+
+def test_batches_that_differ_in_nothing_that_matters() -> None:
+    stream = wr.Rolling(**COMMON).stream()
+    stream.push(table_of(("a", 1, 1.0)))
+    strict = pa.schema([pa.field(f.name, f.type, False) for f in table_of().schema])
+    stream.push(table_of(("a", 2, 1.0)).cast(strict))
+    stream.push(table_of(("a", 3, 1.0)).select(["x", "t", "k"]))
+    stream.push(pa.table({"k": pa.nulls(1), "t": [4], "x": pa.nulls(1)}))
+    assert stream.finish()["count_10"].to_pylist() == [1, 2, 3, 1]
+
+
+def test_times_too_far_apart_are_refused() -> None:
+    year = 365 * 86400 * 10**9
+    spec = wr.Rolling(time="t", windows=["ever"], aggregates=[wr.Count()], lateness="1m")
+    for years in (-70, 280):
+        stream = spec.stream()
+        with pytest.raises(BadValue, match="too far from the other times"):
+            stream.push(pa.table({"t": pa.array([0, years * year], pa.timestamp("ns"))}))
+        at = pa.array([-35 * year, 0, 108 * year], pa.timestamp("ns"))
+        out = pa.concat_tables([stream.push(pa.table({"t": at})), stream.finish()])
+        assert out["count_ever"].to_pylist() == [1, 2, 3]
+
+
+ZONED = pa.table({"t": pa.array([HOUR], pa.timestamp("us", "UTC")), "x": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        (None, "it is missing"),
+        (pd.NaT, "it is missing"),
+        (HOUR.to_pydatetime(), "one has a zone, the other has none"),
+        (17.9, "no whole number"),
+        ("noon", "not a time like those"),
+    ],
+    ids=str,
+)
+def test_times_that_are_none(at: Any, says: str) -> None:
+    stream = wr.Rolling(time="t", windows=["1h"], aggregates=[wr.Sum("x")], lateness="1m").stream()
+    stream.push(ZONED)
+    with pytest.raises(BadValue, match=says):
+        stream.advance(at)
+    assert stream.advance(np.datetime64("2024-05-01T12:00:00")).num_rows == 1
+
+
+def test_names_that_are_ours() -> None:
+    with pytest.raises(BadSpecification, match="names that begin with __windrow_"):
+        stream_of().push(table_of().append_column("__windrow_x", pa.array([], pa.int64())))
+    with pytest.raises(BadSpecification, match="name= is a text, not 5"):
+        wr.Rolling(**COMMON).stream(store=wr.stores.Memory(), name=5)  # type: ignore[arg-type]
 
 
 # --- mistakes -------------------------------------------------------------------------------------

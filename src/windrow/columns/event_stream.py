@@ -7,6 +7,7 @@ flush is written with the next, all or nothing.
 """
 
 import copy
+from datetime import datetime
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -21,16 +22,19 @@ from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.masked import plain
 from windrow.columns.prepare import time_column
 from windrow.columns.stream_plan import Head, StreamPlan, overflow_is_null, reaches_of
-from windrow.errors import BadSpecification, BadValue, Refused
+from windrow.errors import BadBytes, BadSpecification, BadValue, Refused
 from windrow.rolling import Rolling
-from windrow.slides import Rows, Time
+from windrow.slides import Time
 from windrow.stores import Memory, Store
-from windrow.stores.chunks import ChunkStore, head_key
+from windrow.stores.chunks import ChunkStore
 from windrow.support import refuse_on_streams
-from windrow.times import Clock, Duration, duration
+from windrow.times import Clock, Duration, duration, is_missing
 
-ARRIVAL = "__windrow_arrival"
+_RESERVED = "__windrow_"
+ARRIVAL = f"{_RESERVED}arrival"
 """The number of a row, which orders rows of equal time and tie as they came."""
+_EARLIEST, _LATEST = -(1 << 60), 3 << 60
+"""Times that differ by less than a window is long that no row leaves."""
 
 
 class EventStream:
@@ -74,8 +78,8 @@ class EventStream:
         self._store = Memory() if store is None else store
         self._durable = store is not None
         self._prefix = f"windrow-stream/{quote(name or '', safe='')}/".encode()
-        found = self._store.get(head_key(self._prefix))
-        self.restored_through = 0 if found is None else Head.from_bytes(found).arrivals
+        self._chunks = ChunkStore(self._store, self._prefix, later=True)
+        self.restored_through = 0
         """How many rows the stream had taken when it was opened."""
         self.late: pa.Table | None = None
         """The rows of the last push that came behind the frontier, or have no time."""
@@ -84,42 +88,55 @@ class EventStream:
         self.overflows = 0
         """How many answers were too large to be told, and are null."""
         self._bucket: Bucket | None = None
-        self._closed = False
+        self._closed = self._kept = False
+        found = self._chunks.load()
+        if found is not None:
+            self.restored_through = Head.from_bytes(found).arrivals
+            columns = self._store.get(self._prefix + b"columns")
+            if columns is None:
+                raise BadBytes(f"stream {name!r}: the store has its head, but not its columns")
+            self._open(pa.ipc.read_schema(pa.py_buffer(columns)))
+            self._kept = True
         self._store.windows += 1
 
     # --- rows -----------------------------------------------------------------------------------
 
     def push(self, batch: Any) -> pa.Table:
         """Take rows, and return what the frontier has passed; rows that raise are not taken."""
-        table = as_table(batch)
-        bucket = self._opened(table.schema)
-        if table.schema != self._schema:
-            raise BadSpecification(
-                f"this batch has columns {_shown(table.schema)}; earlier ones had "
-                f"{_shown(self._schema)}"
-            )
+        table = _plain_types(as_table(batch))
+        if self._bucket is None and not self._closed:
+            self._open(table.schema)
+        bucket = self._require_open()
+        table = self._as_before(table)
         rows = plain(self.spec, table)[1].select(
             [name for name in self._plan.schema.names if name != ARRIVAL]
         )
-        if ARRIVAL in self._plan.schema.names:
-            first = bucket.head.arrivals
-            rows = rows.append_column(ARRIVAL, array_of(np.arange(first, first + len(rows))))
-        latest = pc.max(plain_column(table[self._time]))
+        first = bucket.head.arrivals
+        rows = rows.append_column(ARRIVAL, array_of(np.arange(first, first + len(rows))))
+        ends = pc.min_max(plain_column(table[self._time]))
         frontier = bucket.head.frontier
-        if latest.is_valid:
-            reached = self._ticks(latest) - self._delay
+        if ends["max"].is_valid:
+            self._ticks(ends["min"])
+            reached = self._ticks(ends["max"]) - self._delay
             frontier = reached if frontier is None else max(frontier, reached)
         return self._turn([rows], frontier)
+
+    def _as_before(self, table: pa.Table) -> pa.Table:
+        """A batch with the columns of those before; one of missing values alone has any type."""
+        known = self._schema
+        if set(table.column_names) == set(known.names) and len(table.schema) == len(known):
+            table = table.select(known.names)
+            pairs = list(zip(table.schema, known, strict=True))
+            if all(a.type == b.type or pa.types.is_null(a.type) for a, b in pairs):
+                return table.cast(known)
+        raise BadSpecification(
+            f"this batch has columns {_shown(table.schema)}; earlier ones had {_shown(known)}"
+        )
 
     def advance(self, at: Any) -> pa.Table:
         """Time has passed without a row, as if one had come at ``at``; return what that passes."""
         bucket = self._require_open()
-        try:
-            moment = pa.scalar(at, self._schema.field(self._time).type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise BadValue(
-                f"advance(): {at!r} is not a time like those of {self._time!r}: {error}"
-            ) from error
+        moment = self._moment(at)
         reached, frontier = self._ticks(moment) - self._delay, bucket.head.frontier
         return self._turn([], reached if frontier is None else max(frontier, reached))
 
@@ -129,6 +146,7 @@ class EventStream:
         A store stays as it was at the last flush.
         """
         if self._bucket is None and not self._closed:
+            self.close()
             return None
         out = self._turn([], self._end(self._require_open().head))
         self.close()
@@ -148,8 +166,10 @@ class EventStream:
             turn = bucket.again(rows, frontier)
             out = self._out(turn)
         except BaseException:
-            self._bucket = Bucket.back(self._plan, self._chunks, before)
+            # nothing was ever taken: which columns there are is open again
+            self._bucket = Bucket.back(self._plan, self._chunks, before) if self._kept else None
             raise
+        self._kept = True
         bucket.head.arrivals += sum(len(table) for table in rows)
         self.late = None if turn.late is None else turn.late.select(self._came)
         self.late_rows += 0 if turn.late is None else turn.late.num_rows
@@ -204,7 +224,8 @@ class EventStream:
         if self._bucket is None and not self._closed:
             return  # nothing came
         self._require_open().close()
-        self._chunks.write()
+        columns = self._schema.serialize().to_pybytes()
+        self._chunks.write_with({self._prefix + b"columns": columns})
         self._bucket = Bucket(self._plan, self._chunks)  # which holds no cells but those it reads
 
     def close(self) -> None:
@@ -230,10 +251,14 @@ class EventStream:
             raise BadSpecification("nothing has come yet: push a batch first, of no rows perhaps")
         return self._bucket
 
-    def _opened(self, schema: pa.Schema) -> Bucket:
-        """The bucket; with the first batch it is known which columns there are."""
-        if self._bucket is not None or self._closed:
-            return self._require_open()
+    def _open(self, schema: pa.Schema) -> None:
+        """Make the bucket: it is known which columns there are."""
+        schema = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
+        hidden = [name for name in schema.names if name.startswith(_RESERVED)]
+        if hidden:
+            raise BadSpecification(
+                f"column {hidden[0]!r}: names that begin with {_RESERVED} are windrow's"
+            )
         spec, self._time, self._schema = self.spec, str(self.spec.time), schema
         self._came = list(schema.names)
         spec.check_columns(schema.names)
@@ -249,9 +274,8 @@ class EventStream:
             used |= {column for aggregate in planned.aggregates for column in aggregate.columns}
             rows = pa.schema([field for field in rows if field.name in used])
             self._came = [name for name in rows.names if name in schema.names]
-        if _depends_on_order(planned):
-            planned.tie = (*planned.tie, ARRIVAL)
-            rows = rows.append(pa.field(ARRIVAL, pa.int64()))
+        planned.tie = (*planned.tie, ARRIVAL)
+        rows = rows.append(pa.field(ARRIVAL, pa.int64()))
         clock = clock_of_times(empty, spec)
         step = origin = 0
         if spec.every is not None:
@@ -270,13 +294,34 @@ class EventStream:
             origin=origin,
             made=tuple(name for name in rows.names if name not in schema.names),
         )
-        self._chunks = ChunkStore(self._store, self._prefix, later=True)
         self._bucket = Bucket(self._plan, self._chunks)
-        return self._bucket
 
     def _ticks(self, moment: pa.Scalar) -> int:
         table = pa.table({self._time: pa.repeat(moment, 1)})
-        return int(time_column(table, self._time, None)[0][0])
+        found = int(time_column(table, self._time, None)[0][0])
+        if not _EARLIEST <= found < _LATEST:
+            raise BadValue(
+                f"{moment.as_py()} in column {self._time!r} is too far from the other times for "
+                "a stream, which counts in 62 bits: nanoseconds reach from 1934 to 2079. Leave "
+                "the row out, or convert the column to microseconds"
+            )
+        return found
+
+    def _moment(self, at: Any) -> pa.Scalar:
+        """A time as a person gives it, as the column has them."""
+        kind = self._schema.field(self._time).type
+        why = "it is missing" if is_missing(at) else ""
+        if not why and isinstance(at, datetime) and pa.types.is_timestamp(kind):
+            zones = {at.utcoffset() is not None, kind.tz is not None}
+            why = "one has a zone, the other has none" if len(zones) > 1 else ""
+        if isinstance(at, float) and not at.is_integer():
+            why = "it is no whole number"
+        if not why:
+            try:
+                return pa.array([at]).cast(kind)[0]
+            except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+                why = str(error)
+        raise BadValue(f"advance(): {at!r} is not a time like those of {self._time!r}: {why}")
 
 
 def _refuse(spec: Rolling, gone: Any, store: Any, name: Any) -> None:
@@ -287,6 +332,8 @@ def _refuse(spec: Rolling, gone: Any, store: Any, name: Any) -> None:
         raise Refused('gone= is for emit="changes", where keys without rows come out once more')
     if (store is None) != (name is None):
         raise BadSpecification("stream(): store= and name= go together")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise BadSpecification(f"stream(): name= is a text, not {name!r}")
     if store is not None and not isinstance(store, Store):
         raise BadSpecification(
             f'store= is a store, as in windrow.stores.Rocks("folder"), not {store!r}'
@@ -315,10 +362,35 @@ def _delay(spec: Rolling, clock: Clock) -> int:
     return 0 if zero else clock.length(lateness, "lateness=")
 
 
-def _depends_on_order(spec: Rolling) -> bool:
-    """Whether rows of equal time and tie must have an order."""
-    counted = any(isinstance(window, Rows) for window in spec.windows.values())
-    return counted or any(not aggregate.commutative for aggregate in spec.aggregates)
+def _plain_types(table: pa.Table) -> pa.Table:
+    """Without views, from which Arrow cannot choose rows: Polars' texts, say."""
+    for place, field in enumerate(table.schema):
+        kind = _plain(field.type)
+        if kind == field.type:
+            continue
+        column = table.column(place)
+        if pa.types.is_dictionary(field.type) or pa.types.is_run_end_encoded(field.type):
+            if pa.types.is_dictionary(field.type):
+                column = column.cast(pa.dictionary(pa.int64(), kind))
+            column = pa.chunked_array([plain_column(column)])
+        table = table.set_column(place, field.name, column.cast(kind))
+    return table
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pa.large_string() if types.is_string_view(kind) else pa.large_binary()
+    if types.is_dictionary(kind) and _plain(kind.value_type) != kind.value_type:
+        return _plain(kind.value_type)
+    if types.is_run_end_encoded(kind):
+        return _plain(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind):
+        plain = _plain(kind.value_type)
+        return kind if plain == kind.value_type else pa.large_list(plain)
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
 
 
 def _shape(spec: Rolling, empty: pa.Table, clock: Clock) -> pa.Table:

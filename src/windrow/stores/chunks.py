@@ -82,32 +82,39 @@ class ChunkStore:
     waiting: Space
 
     def __init__(self, store: Store, prefix: bytes = b"", later: bool = False) -> None:
+        """``later``: nothing is written but by ``write``."""
         self._store, self._prefix, self._later = store, prefix, later
         self._spaces = [StoreSpace(store, prefix, kind) for kind in (b"c", b"w")]
         self.log, self.waiting = self._spaces
         self._head: bytes | None = None
         self._written: bytes | None = None
+        self._known = False
 
     def load(self) -> bytes | None:
         """The head, where there is one."""
-        if self._head is None:
+        if not self._known:
             self._head = self._written = self._store.get(head_key(self._prefix))
+            self._known = True
         return self._head
 
     def save(self, head: bytes) -> None:
         """The head and all that changed: written at once, or when it is said (``later``)."""
-        self._head = head
+        self._head, self._known = head, True
         if not self._later:
             self.write()
 
     def write(self) -> None:
         """Write the head with all that changed, in one write; refused if another one did."""
+        self.write_with({})
+
+    def write_with(self, more: dict[bytes, bytes]) -> None:
+        """The same, and more under keys of its own."""
         assert self._head is not None
         key = head_key(self._prefix)
         changes = [item for space in self._spaces for item in space.changes.items()]
         puts = {key: data for key, data in changes if data is not None}
         deletes: Iterable[bytes] = [key for key, data in changes if data is None]
-        self._store.write({**puts, key: self._head}, deletes, expected=(key, self._written))
+        self._store.write({**puts, **more, key: self._head}, deletes, expected=(key, self._written))
         self._written = self._head
         for space in self._spaces:
             space.changes.clear()
