@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.columns import engine
+from windrow.columns.batch_tables import as_table
 from windrow.columns.column import array_of, chosen_rows
 from windrow.columns.prepare import Prepared
 from windrow.columns.ranges import Array
@@ -179,18 +180,3 @@ class Batches:
         out: Array = np.empty(ready.size, np.bool_)
         out[ready.order] = sorted_rows
         return out
-
-
-def as_table(batch: Any) -> pa.Table:
-    """A batch as a table: of Arrow, or what gives itself to Arrow (frames of pandas and Polars)."""
-    if isinstance(batch, pa.Table):
-        return batch
-    if isinstance(batch, pa.RecordBatch):
-        return pa.Table.from_batches([batch])
-    if hasattr(batch, "__arrow_c_stream__"):
-        return pa.table(batch)
-    raise BadSpecification(
-        "stream() takes tables of Arrow, and what gives itself to Arrow as frames of pandas and "
-        f"Polars do, not {type(batch).__name__}; of dicts make one with "
-        "pyarrow.Table.from_pylist(rows, schema=...)"
-    )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.columns import engine
-from windrow.columns.batches import as_table
+from windrow.columns.batch_tables import as_table, without_views
 from windrow.columns.bucket import Bucket
 from windrow.columns.column import array_of, plain_column, typed
 from windrow.columns.masked import plain
@@ -103,7 +103,7 @@ class EventStream:
 
     def push(self, batch: Any) -> pa.Table:
         """Take rows, and return what the frontier has passed; rows that raise are not taken."""
-        table = _plain_types(as_table(batch))
+        table = without_views(as_table(batch))
         if self._bucket is None and not self._closed:
             self._open(table.schema)
         bucket = self._require_open()
@@ -360,37 +360,6 @@ def _delay(spec: Rolling, clock: Clock) -> int:
     assert lateness is not None
     zero = isinstance(lateness, Duration) and not lateness.nanoseconds
     return 0 if zero else clock.length(lateness, "lateness=")
-
-
-def _plain_types(table: pa.Table) -> pa.Table:
-    """Without views, from which Arrow cannot choose rows: Polars' texts, say."""
-    for place, field in enumerate(table.schema):
-        kind = _plain(field.type)
-        if kind == field.type:
-            continue
-        column = table.column(place)
-        if pa.types.is_dictionary(field.type) or pa.types.is_run_end_encoded(field.type):
-            if pa.types.is_dictionary(field.type):
-                column = column.cast(pa.dictionary(pa.int64(), kind))
-            column = pa.chunked_array([plain_column(column)])
-        table = table.set_column(place, field.name, column.cast(kind))
-    return table
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    types = pa.types
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return pa.large_string() if types.is_string_view(kind) else pa.large_binary()
-    if types.is_dictionary(kind) and _plain(kind.value_type) != kind.value_type:
-        return _plain(kind.value_type)
-    if types.is_run_end_encoded(kind):
-        return _plain(kind.value_type)
-    if types.is_list(kind) or types.is_large_list(kind):
-        plain = _plain(kind.value_type)
-        return kind if plain == kind.value_type else pa.large_list(plain)
-    if types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    return kind
 
 
 def _shape(spec: Rolling, empty: pa.Table, clock: Clock) -> pa.Table:
