@@ -45,6 +45,9 @@ def asked(ours: pa.Array, theirs: pa.Array) -> list[Any]:
         (pa.array(["a"]).dictionary_encode(), pa.array(["a", "b"]), [1.0, None]),
         (pa.array([1], pa.timestamp("s")), pa.array([10**6, 1], pa.timestamp("us")), [1.0, None]),
         (pa.array([1]), pa.nulls(1), [None]),
+        (pa.array(["a"]), pa.nulls(2), [None, None]),
+        (pa.nulls(1), pa.array(["a", None]), [None, 1.0]),
+        (pa.array(["a"]), pa.nulls(0), []),
     ],
     ids=str,
 )
@@ -78,6 +81,11 @@ def test_labels_within_days_are_not_cut_to_days() -> None:
         between(days.assign(lo=NOON[0], hi=NOON[0]))
     moments = days.assign(at=pd.to_datetime(days["at"]))
     assert features.as_of(moments, pd.DataFrame({"at": NOON}))["x_max_2d"].tolist() == [2.0]
+
+
+def test_no_labels_have_no_types() -> None:
+    events = pd.DataFrame({"k": ["a"], "at": DAY, "x": [1.0]})
+    assert EVER.as_of(events, pd.DataFrame({"k": [], "at": []}))["x_max_ever"].tolist() == []
 
 
 def test_labels_may_be_finer_than_events() -> None:

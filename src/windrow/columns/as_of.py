@@ -203,6 +203,8 @@ def joined(spec: Rolling, events: pa.Table, labels: pa.Table, on: Any) -> pa.Tab
 
 def _same_times(name: str, ours: pa.Array, theirs: str, other: pa.Array) -> tuple[Any, Any]:
     """Times of events and labels in the finer of two units."""
+    if not len(other):
+        return ours, pa.nulls(0, ours.type)
     same_clock(ours.type, name, other.type, theirs)
     kind = ours.type
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(other.type):

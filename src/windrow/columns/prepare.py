@@ -250,8 +250,11 @@ def same_keys(name: str, ours: pa.Array, theirs: str, other: pa.Array) -> tuple[
     a, b = ours.type, other.type
     if a == b:
         return ours, other
-    nothing = pa.types.is_null(a) or pa.types.is_null(b)
-    if not nothing and not any(like(a) and like(b) for like in _LIKE):
+    if other.null_count == len(other):  # which has no type of its own
+        return ours, pa.nulls(len(other), a)
+    if ours.null_count == len(ours):
+        return pa.nulls(len(ours), b), other
+    if not any(like(a) and like(b) for like in _LIKE):
         raise BadSpecification(
             f"the labels' {theirs!r} has type {b}, the events' {name!r} has {a}: convert one of "
             "them, they are never the same"
